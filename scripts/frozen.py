@@ -32,7 +32,7 @@ def read_frozen(directory: Path) -> dict[str, str]:
 
 
 def problems(directory: Path) -> list[str]:
-    """What is wrong: a frozen migration changed or missing, a bad name, a number twice or left out."""
+    """What is wrong: a frozen file changed or gone, a bad name, a number twice or left out."""
     found: list[str] = []
     files = {path.name: path for path in sorted(directory.glob("*.sql"))}
     for name, digest in read_frozen(directory).items():

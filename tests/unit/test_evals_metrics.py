@@ -88,7 +88,7 @@ def test_a_table_is_padded_markdown() -> None:
 def test_the_reports_have_a_row_a_mode_and_a_row_a_category() -> None:
     outcomes = [outcome("a", "a", "1"), outcome("b", "x b", "3")]
     results = {"fused": {**summarise(outcomes), "by_category": by_category(outcomes)}}
-    assert mode_table(results).splitlines()[2].startswith("| fused |  .500 | 1.000 |")
+    assert mode_table(results).splitlines()[2].startswith("| fused | .500 | 1.000 |")
     assert [line.split("|")[2].strip() for line in category_table(results).splitlines()[2:]] == [
         "1",
         "3",

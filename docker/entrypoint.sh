@@ -20,10 +20,9 @@ if [ ! -s "$PGDATA/PG_VERSION" ]; then
     exit 1
   fi
   initdb --pgdata="$PGDATA" --username=postgres --encoding=UTF8 --locale=C.UTF-8 \
-    --auth-local=peer --auth-host=scram-sha-256 >/dev/null
+    --auth-local=trust --auth-host=scram-sha-256 >/dev/null
+  # The socket is reached from inside the container only; the network asks for the password.
   echo "host all all all scram-sha-256" >> "$PGDATA/pg_hba.conf"
-  # The schema is installed by its owner over the local socket, before the network is open.
-  sed -i '1i local remem remem trust' "$PGDATA/pg_hba.conf"
   local_server start
   psql --host=/tmp --username=postgres --dbname=postgres --quiet --no-psqlrc \
     --set=ON_ERROR_STOP=1 --set=password="$REMEM_PASSWORD" <<'SQL'
@@ -36,7 +35,7 @@ else
   local_server start
 fi
 
-remem migrate --dsn "host=/tmp user=remem dbname=remem"
+REMEM_DSN="host=/tmp user=remem dbname=remem" remem migrate
 pg_ctl --silent --wait --pgdata="$PGDATA" --mode=fast stop >/dev/null
 
 exec postgres -D "$PGDATA" -c listen_addresses='*' "$@"

@@ -23,7 +23,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -41,9 +41,7 @@ START_SECONDS = 60.0
 STOP_SECONDS = 60
 
 # What a new postmaster logs while the processes of a killed one are still going away.
-_TRANSIENT = re.compile(
-    r"pre-existing shared memory block|lock file \"[^\"]*\" already exists|is another postmaster"
-)
+_TRANSIENT = re.compile(r'pre-existing shared memory block|lock file ".*" already exists')
 
 
 class Postmaster:
@@ -128,9 +126,11 @@ class Postmaster:
 
     def alive(self) -> bool:
         """True when the server answers a connection now (about 2 ms)."""
+        if len(self._pid_lines()) < 5:
+            return False
         try:
             psycopg.connect(self.dsn(), connect_timeout=5).close()
-        except (psycopg.OperationalError, EmbeddedUnavailable):
+        except psycopg.OperationalError:
             return False
         return True
 
@@ -173,12 +173,13 @@ class Postmaster:
     def _start(self) -> None:
         programs = self._programs = Programs(self.root)
         self._initialise(programs)
-        self._configure(programs)
+        socket_dir = self._socket_dir(programs)
+        self._configure(programs, socket_dir)
         self.log.touch(mode=0o600)
         programs.own(self.log)
         deadline = time.monotonic() + START_SECONDS
         while not self.alive():
-            self._drop_stale_pid_file()
+            self._drop_stale_lock_files(socket_dir)
             logged = self.log.stat().st_size
             limit = str(int(START_SECONDS))
             code, output = programs.run(
@@ -198,7 +199,8 @@ class Postmaster:
                 time.sleep(0.1)  # the dead server's processes notice within a second or two
 
     def _stop(self) -> None:
-        if not self._pid_lines():
+        lines = self._pid_lines()
+        if not lines:
             return
         programs = self._programs or Programs(self.root)  # another process may have started it
         code, output = programs.run(
@@ -209,10 +211,18 @@ class Postmaster:
                 f"the embedded PostgreSQL in {self.root} does not stop: {output.strip()}",
                 hint=f"see {self.log}",
             )
+        if len(lines) > 4 and Path(lines[4]) != self.root / "run":
+            with suppress(OSError):  # somebody put a file there: it does no harm
+                Path(lines[4]).rmdir()
 
     def _initialise(self, programs: Programs) -> None:
         version_file = self.pgdata / "PG_VERSION"
         if version_file.exists():
+            if self.pgdata.stat().st_uid != programs.uid:
+                raise EmbeddedUnavailable(
+                    f"the embedded database in {self.root} belongs to another user",
+                    hint="run as that user, or set REMEM_DATA_DIR to a directory of your own",
+                )
             major = programs.major_version()
             made_by = version_file.read_text(encoding="ascii").strip()
             if made_by != major:
@@ -249,12 +259,12 @@ class Postmaster:
             conf.write("include_if_exists = 'remem.conf'\n")
         fresh.rename(self.pgdata)
 
-    def _configure(self, programs: Programs) -> None:
-        socket_dir = str(self._socket_dir(programs)).replace('"', '""')
+    def _configure(self, programs: Programs, socket_dir: Path) -> None:
+        directory = str(socket_dir).replace('"', '""')
         settings = {
             "listen_addresses": "",
             "port": str(PORT),
-            "unix_socket_directories": f'"{socket_dir}"',
+            "unix_socket_directories": f'"{directory}"',
             "unix_socket_permissions": "0700",
         } | self._settings
         conf = self.pgdata / "remem.conf"
@@ -266,10 +276,11 @@ class Postmaster:
     def _socket_dir(self, programs: Programs) -> Path:
         """A directory that only the server's user and root can enter: the socket needs no password.
 
-        It is `run` in the data directory, or one in /tmp when that path is too long for a socket.
+        It is `run` in the data directory, or one in /tmp when that path is too long for a socket
+        or has a comma, at which libpq splits the host.
         """
         path = self.root / "run"
-        if len(os.fsencode(path / SOCKET_NAME)) > SOCKET_PATH_LIMIT:
+        if len(os.fsencode(path / SOCKET_NAME)) > SOCKET_PATH_LIMIT or "," in str(path):
             digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
             path = Path("/tmp") / f"remem-{os.geteuid()}-{digest}"
         path.mkdir(mode=0o700, exist_ok=True)
@@ -282,27 +293,27 @@ class Postmaster:
         path.chmod(0o700)
         return programs.own(path)
 
-    def _drop_stale_pid_file(self) -> None:
-        """Remove a pid file that names something else than a server.
+    def _drop_stale_lock_files(self, socket_dir: Path) -> None:
+        """Remove the server's lock files when they name something else than a server.
 
         PostgreSQL takes any living process of the same user for the old server: after a power cut
         that is whichever process got the number, in a container a dead server that nobody reaped.
+        It also refuses the empty file that a power cut can leave.
         """
         import psutil  # type: ignore[import-untyped]  # comes with the server's wheel
 
-        pid = self.pid
-        if pid is None or not psutil.pid_exists(pid):
+        files = (self.pgdata / "postmaster.pid", socket_dir / f"{SOCKET_NAME}.lock")
+        named = [path.read_text().split()[:1] for path in files if path.exists()]
+        living = [pid for pid in named if not pid or psutil.pid_exists(int(pid[0]))]
+        if not living:
             return  # PostgreSQL sees that by itself
-        try:
-            process = psutil.Process(pid)
-            if process.status() != psutil.STATUS_ZOMBIE and process.name().startswith("postgres"):
-                return
-        except psutil.NoSuchProcess:
-            return
         for process in psutil.process_iter():
             try:
-                if process.cwd() == str(self.pgdata):
-                    return  # a backend of the dead server still has the shared memory
+                server = [str(process.pid)] in living and process.name().startswith("postgres")
+                backend = process.cwd() == str(self.pgdata)  # it still has the shared memory
+                if server or backend:
+                    return
             except (psutil.NoSuchProcess, psutil.AccessDenied):
-                continue  # gone, or not ours
-        (self.pgdata / "postmaster.pid").unlink(missing_ok=True)
+                continue  # gone, a zombie, or not ours
+        for path in files:
+            path.unlink(missing_ok=True)

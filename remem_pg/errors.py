@@ -136,8 +136,8 @@ class TextRefused(RememError):
         argument = detail.get("argument")
         if argument is None:
             return None
-        if "reason" in detail:
-            return f"text of {argument} refused: {detail['reason']}"
+        if "problem" in detail:
+            return f"text of {argument} refused: {detail['problem']}"
         rest = {k: v for k, v in detail.items() if k not in ("argument", "value")}
         return _facts(f"text of {argument} refused", rest)
 
@@ -172,14 +172,22 @@ class UnknownSpace(RememError):
     code = "RM202"
 
     def _describe(self, detail: Mapping[str, Any]) -> str | None:
-        space = detail.get("space")
-        return None if space is None else f"embedding space {_shown(space)} is unknown or inactive"
+        space = _shown(detail.get("space"))
+        if "space" not in detail:
+            return None
+        if "expected" in detail:
+            return f"vector is of space {space}, the workspace uses {_shown(detail['expected'])}"
+        return f"embedding space {space} is unknown or inactive"
 
 
 class VectorRefused(RememError):
     """A vector holds NaN or infinity, or is all zero."""
 
     code = "RM203"
+
+    def _describe(self, detail: Mapping[str, Any]) -> str | None:
+        problem = detail.get("problem")
+        return None if problem is None else f"vector refused: {problem}"
 
 
 class NoAccess(RememError):
@@ -238,23 +246,7 @@ class NotInstalled(RememError):
 
 
 BY_CODE: dict[str, type[RememError]] = {
-    cls.code: cls
-    for cls in (
-        InvalidArgument,
-        UnknownOption,
-        TextRefused,
-        NotFound,
-        Conflict,
-        DimensionMismatch,
-        UnknownSpace,
-        VectorRefused,
-        NoAccess,
-        TenantNotSet,
-        ClaimLost,
-        EmbeddingUnavailable,
-        DatabaseNewer,
-        PgvectorMissing,
-    )
+    cls.code: cls for cls in RememError.__subclasses__() if cls.code
 }
 """SQLSTATE -> class, one for each code of ``remem._error_catalog()``."""
 
@@ -291,7 +283,7 @@ def from_psycopg(exc: psycopg.Error) -> RememError | None:
     if state is None:
         # no answer from a server: refused, timed out, closed in the middle of a statement
         if isinstance(exc, psycopg.OperationalError):
-            return ServerUnavailable(f"no Postgres server answered: {_first_line(exc)}")
+            return ServerUnavailable(f"no answer from Postgres: {_first_line(exc)}")
         return None
     if state.startswith("RM"):
         error = from_code(state, detail=_json(exc.diag.message_detail), hint=exc.diag.message_hint)

@@ -1,0 +1,262 @@
+"""The synchronous client. Methods are thin: ``calls`` says what is sent, ``flows`` what surrounds
+it, ``connection`` where it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, cast
+from uuid import UUID
+
+import psycopg
+
+from remem_pg import admin_calls, calls, checks, connection, flows, steps
+from remem_pg.calls import Call
+from remem_pg.connection import Connection
+from remem_pg.embedder import Embedder
+from remem_pg.errors import ServerUnavailable
+from remem_pg.models import (
+    Memory,
+    MemoryFields,
+    MemoryInput,
+    MemoryRef,
+    RecallResult,
+    SpaceInfo,
+    Version,
+)
+
+if TYPE_CHECKING:
+    from psycopg_pool import ConnectionPool
+
+    from remem_pg.embedding.base import EmbeddingModel
+    from remem_pg.install import MigrateReport
+    from remem_pg.models import Vector
+
+T = TypeVar("T")
+Memories = list[Memory]
+Refs = list[MemoryRef]
+
+
+class Remem:
+    """The memories of one workspace.
+
+    Args:
+        source: a DSN (a small pool is opened at the first call), your own psycopg pool, or your
+            own connection, which is used inside your transaction and never committed or closed.
+            None takes the environment's REMEM_DSN, else the embedded server.
+        workspace: the tenant whose memories these are, 1 to 200 bytes.
+        embedding: ``auto`` (a local model if there is one, else the built-in hash), a name or a
+            model directory, an ``EmbeddingModel``, or None for no vectors from this client.
+        tenant: set ``remem.workspace`` in the transaction of every call, as strict mode wants.
+
+    The constructor does no I/O. Errors are ``remem_pg.RememError`` and its classes; what is
+    neither remem's nor the connection's (a cancelled query, a lock timeout) stays psycopg's.
+    """
+
+    def __init__(
+        self,
+        source: str | ConnectionPool[Any] | psycopg.Connection[Any] | None = None,
+        *,
+        workspace: str,
+        embedding: str | EmbeddingModel | Any | None = "auto",
+        tenant: bool = False,
+    ) -> None:
+        self._source = connection.open_source(source)
+        self._owner = True
+        self._handshake = steps.Handshake()
+        name = checks.text(workspace, "workspace")
+        self._session = steps.Session(name, Embedder(embedding), tenant)
+
+    @property
+    def workspace_name(self) -> str:
+        """The workspace whose memories these are."""
+        return self._session.workspace
+
+    def workspace(self, name: str) -> Self:
+        """A client for another workspace over the same connections and model; costs nothing."""
+        sibling = object.__new__(type(self))
+        sibling.__dict__.update(self.__dict__)
+        sibling._owner = False
+        sibling._session = self._session.sibling(name)
+        return sibling
+
+    def close(self) -> None:
+        """Closes the pool this client opened; a client made by ``workspace`` closes nothing."""
+        if self._owner:
+            self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # write
+
+    def remember(self, body: str, **fields: Unpack[MemoryFields]) -> MemoryRef:
+        """Stores one memory; see ``MemoryFields`` for what can be said about it."""
+        return self._do(flows.remember(self._session, body, fields))
+
+    def remember_many(
+        self,
+        items: Iterable[MemoryInput],
+        on_error: Literal["abort", "report"] = "abort",
+        batch_size: int = 500,
+    ) -> Refs:
+        """Stores many, each a dict with ``body`` and the fields of ``remember``.
+
+        ``abort`` stores all or nothing and raises naming the item (from 1); ``report`` stores what
+        it can and says of each item, in input order, what became of it.
+        """
+        return self._do(flows.remember_many(self._session, items, on_error, batch_size))
+
+    # read
+
+    def get(self, memory_id: UUID | str | None = None, ref: str | None = None) -> Memory | None:
+        """One memory by its id or by your own ref; None when there is none."""
+        return self._call(calls.get(self.workspace_name, memory_id, ref))
+
+    def list(
+        self, filter: str | None = None, after: UUID | str | None = None, limit: int = 50
+    ) -> Memories:
+        """A page, newest first: those that match a jsonpath, after the memory ``after``."""
+        return self._call(calls.list_memories(self.workspace_name, filter, after, limit))
+
+    def iterate(self, filter: str | None = None, page: int = 200) -> Iterator[Memory]:
+        """All of them, newest first, read page by page."""
+        after: UUID | None = None
+        while memories := self.list(filter, after, page):
+            yield from memories
+            after = memories[-1].memory_id
+
+    def count(self, filter: str | None = None) -> int:
+        """How many current memories there are, or match a jsonpath."""
+        return self._call(calls.count(self.workspace_name, filter))
+
+    # recall
+
+    def recall(
+        self, query: str, k: int = 8, *, query_embedding: Vector | None = None, **options: Any
+    ) -> RecallResult:
+        """The ``k`` memories that matter for a question, best first, each with its reasons.
+
+        ``options`` are those of ``remem.recall``: filter, kinds, scopes, arms, mode, fusion,
+        weights, min_relevance, session_ref, explain, space. ``result.degraded`` names what was
+        missing; a model that fails never raises here.
+        """
+        flow = flows.recall(self._session, calls.recall, query, k, query_embedding, options)
+        return self._do(flow)
+
+    def recall_explain(
+        self, query: str, k: int = 8, *, query_embedding: Vector | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """The same recall as a document: hits, arms, candidates, timings, degraded states."""
+        build = calls.recall_explain
+        return self._do(flows.recall(self._session, build, query, k, query_embedding, options))
+
+    # administration
+
+    def create_workspace(self, workspace: str | None = None, language: str = "english") -> bool:
+        """Creates this (or another) workspace with its language; says whether it is new."""
+        return self._call(admin_calls.create_workspace(workspace or self.workspace_name, language))
+
+    def grant_access(
+        self,
+        role: str,
+        workspace: str | None = None,
+        level: Literal["read", "write", "worker", "admin"] = "read",
+        max_source_class: str | None = None,
+    ) -> None:
+        """Lets a database role into one workspace, or into all when ``workspace`` is None."""
+        self._call(admin_calls.grant_access(role, workspace, level, max_source_class))
+
+    def revoke_access(self, role: str, workspace: str | None = None) -> bool:
+        """Takes a grant back; says whether there was one."""
+        return self._call(admin_calls.revoke_access(role, workspace))
+
+    def configure(self, name: str, value: str) -> None:
+        """Changes a setting of the whole database."""
+        self._call(admin_calls.configure(name, value))
+
+    def register_space(self, descriptor: dict[str, Any]) -> SpaceInfo:
+        """Makes an embedding model known; the same model is the same space."""
+        return self._call(admin_calls.register_space(descriptor))
+
+    def activate_space(self, space: str, workspace: str | None = None) -> SpaceInfo:
+        """Makes a space current in one workspace, or the default when ``workspace`` is None."""
+        result = self._call(admin_calls.activate_space(space, workspace))
+        self._session.decision = None
+        return result
+
+    def current_space(self) -> SpaceInfo:
+        """The embedding space of this workspace."""
+        return self._call(admin_calls.current_space(self.workspace_name))
+
+    def version(self) -> Version:
+        """What is installed in the database."""
+        return self._drive(steps.run(admin_calls.version()))
+
+    def migrate(self) -> MigrateReport:
+        """Installs or upgrades remem in the database this client talks to."""
+        from remem_pg import install
+
+        with connection.acquire(self._source) as conn:
+            return install.migrate(conn)
+
+    # how a flow is carried out
+
+    def _call(self, call: Call[T]) -> T:
+        return self._do(steps.run(call))
+
+    def _do(self, flow: steps.Flow[T]) -> T:
+        return self._drive(steps.after_handshake(self._handshake, flow))
+
+    def _drive(self, flow: steps.Flow[T], conn: Connection | None = None) -> T:
+        try:
+            step = next(flow)
+            while True:
+                try:
+                    answer = self._perform(step, conn)
+                except Exception as exc:
+                    step = flow.throw(exc)
+                else:
+                    step = flow.send(answer)
+        except StopIteration as done:
+            return cast(T, done.value)
+        finally:
+            flow.close()
+
+    def _perform(self, step: steps.Step, conn: Connection | None) -> Any:
+        match step:
+            case steps.Run(call):
+                return self._run(call, conn)
+            case steps.Work(function):
+                return function()
+            case steps.InTransaction():
+                return conn is not None or self._source.in_transaction()
+            case steps.Together(flow):
+                if conn is not None:
+                    return self._drive(flow, conn)
+                with connection.acquire(self._source) as own, connection.atomic(own):
+                    return self._drive(flow, own)
+
+    def _run(self, call: Call[Any], conn: Connection | None) -> Any:
+        call, tenant = self._session.narrowed(call)
+        if conn is not None:
+            return call.parse(connection.execute(conn, call, tenant))
+        for attempt in (0, 1):
+            acquired = False
+            try:
+                with connection.acquire(self._source) as own:
+                    acquired = True
+                    return call.parse(connection.execute(own, call, tenant))
+            except ServerUnavailable:
+                # a read whose connection died under it; a write might have happened
+                if attempt or not (acquired and call.read and self._source.retries_reads):
+                    raise
+        raise AssertionError("unreachable: the second attempt returns or raises")

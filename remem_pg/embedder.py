@@ -1,0 +1,113 @@
+"""The client's side of embedding: one model, found lazily, that never stops a call.
+
+The model is resolved at the first call that needs a vector. Whatever goes wrong then or later
+(no model, a failing model, vectors of the wrong shape) is logged once, and the answer is computed
+without a vector and says so.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from remem_pg import checks
+from remem_pg.vector import Vector
+
+if TYPE_CHECKING:
+    from remem_pg.embedding.base import EmbeddingModel
+
+logger = logging.getLogger("remem_pg")
+
+
+class Embedder:
+    """A model chosen by ``spec`` (see ``embedding.resolve``), shared by sibling clients."""
+
+    def __init__(self, spec: Any) -> None:
+        self.spec = spec
+        self.explicit = spec != "auto" if isinstance(spec, str) else spec is not None
+        """Whether the caller chose the model, so that an empty workspace may be moved to it."""
+        self.descriptor: dict[str, Any] = {}
+        self.fingerprint: str | None = None
+        self.reason = ""
+        self._model: EmbeddingModel | None = None
+        self._resolved = False
+        self._lock = threading.Lock()
+        self._logged: set[str] = set()
+
+    def prepare(self) -> str | None:
+        """The fingerprint of the model's space, or None without a model. Never raises."""
+        with self._lock:
+            if not self._resolved:
+                self._resolve()
+                self._resolved = True
+        return self.fingerprint
+
+    def _resolve(self) -> None:
+        from remem_pg.embedding.base import descriptor_of, fingerprint
+        from remem_pg.embedding.resolve import resolve_embedding
+
+        if self.spec is None:
+            self.reason = "embedding=None"
+            return
+        try:
+            found = resolve_embedding(self.spec)
+            self.reason = " ".join(part for part in (found.reason, found.hint) if part)
+            if found.model is None:
+                self.log_once("unresolved", "no embedding model: %s", self.reason)
+                return
+            self.descriptor = dict(descriptor_of(found.model))
+            self.fingerprint = fingerprint(self.descriptor)
+            self._model = found.model
+        except (
+            Exception
+        ) as exc:  # a model is somebody else's code: whatever it raises, recall works
+            self.reason = f"{type(exc).__name__}: {exc}"
+            self.log_once("unresolved", "no embedding model: %s", self.reason)
+            return
+        logger.info("embedding with %s: %s", self.descriptor.get("name"), self.reason)
+
+    def embed(self, texts: Sequence[str], *, query: bool) -> list[Vector | None] | None:
+        """One vector per text (None for a text without any feature), or None when it failed.
+
+        ``query`` tells questions from documents, for models that prefix them differently.
+        """
+        if self._model is None:
+            return None
+        try:
+            prompt = self.descriptor.get("query_prompt" if query else "document_prompt") or ""
+            rows = self._model.embed([prompt + text for text in texts])
+            vectors = [checks.vector(row, "embedding") for row in rows]
+            dimensions = int(self.descriptor["dimensions"])
+            if len(vectors) != len(texts) or any(len(v) != dimensions for v in vectors):
+                shapes = sorted({len(v) for v in vectors})
+                raise ValueError(
+                    f"expected {len(texts)} vectors of {dimensions}, got {len(vectors)} of {shapes}"
+                )
+        except Exception as exc:  # as above: fail open, named in the result
+            self.log_once("failed", "embedding failed, continuing without vectors: %r", exc)
+            return None
+        return [None if vector.is_zero() else vector for vector in vectors]
+
+    def log_once(self, key: str, message: str, *args: Any) -> None:
+        """One warning per client for each kind of trouble."""
+        if key not in self._logged:
+            self._logged.add(key)
+            logger.warning(message, *args)
+
+
+def document_text(item: Mapping[str, Any]) -> str:
+    """The text of a memory that is embedded: the same as ``remem._document_text`` in SQL."""
+    body = item["body"]
+    if item.get("speaker"):
+        body = f"{item['speaker']}: {body}"
+    parts = [
+        item.get("title"),
+        item.get("summary"),
+        body,
+        " ".join(item.get("aliases") or ()),
+        " ".join(item.get("tags") or ()),
+    ]
+    return unicodedata.normalize("NFC", "\n".join(part for part in parts if part))

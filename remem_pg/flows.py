@@ -1,0 +1,203 @@
+"""What a client does around its calls, written once for the sync and the async client."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain, islice
+from typing import Any, TypeVar, cast
+
+from remem_pg import calls, checks
+from remem_pg.calls import Call
+from remem_pg.embedding_policy import decide, forget_space, with_vectors
+from remem_pg.errors import DimensionMismatch, InvalidArgument, RememError, UnknownSpace
+from remem_pg.models import MemoryRef, RecallResult
+from remem_pg.steps import Flow, Run, Session, Together, Work
+from remem_pg.vector import Vector
+
+T = TypeVar("T")
+
+
+# write
+
+
+def remember(session: Session, body: Any, fields: Mapping[str, Any]) -> Flow[MemoryRef]:
+    """One memory, embedded by this client when it has the workspace's model."""
+    if "body" in fields:
+        raise TypeError("remember() got multiple values for argument 'body'")
+    item = checks.item({"body": body, **fields})
+    for attempt in (0, 1):
+        ready = yield from with_vectors(session, [item])
+        try:
+            ref: MemoryRef = yield Run(calls.remember(session.workspace, ready[0]))
+            return ref
+        except (DimensionMismatch, UnknownSpace):
+            if "embedding" in item or not (yield from forget_space(session, attempt)):
+                raise
+    raise AssertionError("unreachable: the second attempt returns or raises")
+
+
+def remember_many(
+    session: Session, items: Iterable[Any], on_error: str, batch_size: int
+) -> Flow[list[MemoryRef]]:
+    """Many memories in statements of ``batch_size``; one report per item, in input order.
+
+    ``abort``: all or nothing, also over several statements. ``report``: what is refused, by this
+    client or by the server, is reported in its place and the rest is stored.
+    """
+    if on_error not in ("abort", "report"):
+        raise InvalidArgument(
+            detail={"argument": "on_error", "value": on_error, "valid": ["abort", "report"]}
+        )
+    if checks.integer(batch_size, "batch_size") < 1:
+        raise InvalidArgument(detail={"argument": "batch_size", "value": batch_size, "minimum": 1})
+    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+        raise InvalidArgument(
+            f"items must be a list of objects, not {type(items).__name__}",
+            detail={"argument": "items"},
+        )
+    numbered = enumerate(items, 1)
+    first = list(islice(numbered, batch_size))
+    second = list(islice(numbered, batch_size))
+
+    def all_batches() -> Flow[list[MemoryRef]]:
+        refs: list[MemoryRef] = []
+        batch = first
+        following = chain([second], iter(lambda: list(islice(numbered, batch_size)), []))
+        while batch:
+            refs += yield from _batch(session, batch, on_error)
+            batch = next(following, [])
+        return refs
+
+    if on_error == "abort" and second:
+        stored: list[MemoryRef] = yield Together(all_batches())
+        return stored
+    return (yield from all_batches())
+
+
+def _batch(
+    session: Session, numbered: Sequence[tuple[int, Any]], on_error: str
+) -> Flow[list[MemoryRef]]:
+    numbers: list[int] = []
+    items: list[dict[str, Any]] = []
+    refs: dict[int, MemoryRef] = {}
+    for number, raw in numbered:
+        try:
+            items.append(checks.item(raw, number))
+            numbers.append(number)
+        except RememError as error:
+            if on_error == "abort":
+                raise
+            ref = raw.get("ref") if isinstance(raw, Mapping) else None
+            refs[number] = MemoryRef(
+                ref=ref if isinstance(ref, str) else None,
+                outcome="refused",
+                item_no=number,
+                error=error.as_dict(),
+            )
+    for attempt in (0, 1):
+        if not items:
+            break
+        ready = yield from with_vectors(session, items)
+        try:
+            answered = yield Run(calls.remember_many(session.workspace, ready, on_error))
+        except (DimensionMismatch, UnknownSpace) as error:
+            ours = error.item_no is None or "embedding" not in items[error.item_no - 1]
+            if ours and (yield from forget_space(session, attempt)):
+                continue
+            raise _renumbered(error, numbers) from error.__cause__
+        except RememError as error:
+            raise _renumbered(error, numbers) from error.__cause__
+        for position, ref in enumerate(answered):
+            refs[numbers[position]] = _placed(ref, numbers[position])
+        # a report does not raise: the items refused for a vector this client made go again
+        again = [
+            i
+            for i, number in enumerate(numbers)
+            if "embedding" in ready[i]
+            and "embedding" not in items[i]
+            and (refs[number].error or {}).get("code") in ("RM201", "RM202")
+        ]
+        if not again or not (yield from forget_space(session, attempt)):
+            break
+        numbers, items = [numbers[i] for i in again], [items[i] for i in again]
+    return [refs[number] for number, _ in numbered]
+
+
+def _placed(ref: MemoryRef, number: int) -> MemoryRef:
+    """The server counts the items of its statement; the caller counts its own."""
+    error = ref.error
+    if error and "item" in (error.get("detail") or {}):
+        error = {**error, "detail": {**error["detail"], "item": number}}
+    return dataclasses.replace(ref, item_no=number, error=error)
+
+
+def _renumbered(error: RememError, numbers: Sequence[int]) -> RememError:
+    if error.item_no is not None:
+        error.item_no = numbers[error.item_no - 1]
+        error.detail["item"] = error.item_no
+    return error
+
+
+# recall
+
+
+def recall(
+    session: Session,
+    build: Callable[[str, str, Vector | None, int, Mapping[str, Any]], Call[T]],
+    query: str,
+    k: int,
+    query_embedding: Any,
+    options: Mapping[str, Any],
+) -> Flow[T]:
+    """One recall (``build`` is ``calls.recall`` or ``calls.recall_explain``).
+
+    A model that fails, or that is not the workspace's, never fails a recall: the answer is found
+    without it and names the state.
+    """
+    checks.text(query, "query")
+    given = None if query_embedding is None else checks.vector(query_embedding, "query_embedding")
+    for attempt in (0, 1):
+        vector, sent, degraded = given, dict(options), []
+        if given is None and _wants_vector(options):
+            decision = yield from decide(session, writing=False)
+            degraded = list(decision.degraded)
+            if decision.space is not None:
+                found = yield Work(partial(session.embedder.embed, [query], query=True))
+                if found is None:
+                    degraded.append("no_embedding")
+                elif found[0] is None:
+                    degraded.append("zero_vector")
+                else:
+                    vector, sent["space"] = found[0], decision.space
+        try:
+            result = yield Run(build(session.workspace, query, vector, k, sent))
+        except (DimensionMismatch, UnknownSpace):
+            if given is not None or not (yield from forget_space(session, attempt)):
+                raise
+            continue
+        # the workspace moved to another space since the decision was made
+        moved = vector is not given and "space_mismatch" in _degraded(result)
+        if moved and (yield from forget_space(session, attempt)):
+            continue
+        return cast(T, _with_degraded(result, degraded))
+    raise AssertionError("unreachable: the second attempt returns or raises")
+
+
+def _wants_vector(options: Mapping[str, Any]) -> bool:
+    arms = options.get("arms")
+    return options.get("mode") != "lexical" and (not arms or "vector" in arms)
+
+
+def _degraded(result: Any) -> Sequence[str]:
+    codes: Sequence[str] = result["degraded"] if isinstance(result, dict) else result.degraded
+    return codes
+
+
+def _with_degraded(result: Any, more: Iterable[str]) -> Any:
+    """Adds what this client knows and the server cannot: why no vector was sent."""
+    codes = list(dict.fromkeys([*more, *_degraded(result)]))
+    if isinstance(result, dict):
+        return {**result, "degraded": codes}
+    return RecallResult(result, codes, result.space, result.query)

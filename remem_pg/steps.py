@@ -1,0 +1,105 @@
+"""The steps a flow yields, and what a client knows between flows.
+
+A flow is a generator: it yields steps (run this call, do this blocking work, run this inside one
+transaction), is sent their results, and returns the method's result. It does no I/O itself. The
+sync and the async client differ only in how they carry a step out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from remem_pg import admin_calls, calls, checks
+from remem_pg.calls import Call
+from remem_pg.embedder import Embedder
+from remem_pg.errors import DatabaseNewer
+from remem_pg.version import COMPATIBILITY
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Send a call; answered with what its ``parse`` made of the reply."""
+
+    call: Call[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Do blocking work that is not the database's (a model); answered with its result."""
+
+    function: Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Run a flow inside one transaction (a savepoint inside the caller's own)."""
+
+    flow: Flow[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class InTransaction:
+    """Ask whether a failed call would leave an aborted transaction behind."""
+
+
+Step = Run | Work | Together | InTransaction
+Flow = Generator[Step, Any, T]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether this client embeds for its workspace, in which space, and what to say if not."""
+
+    space: str | None = None
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Session:
+    """What one client knows: its workspace, its model, and the decision made for the two."""
+
+    workspace: str
+    embedder: Embedder
+    tenant: bool = False
+    decision: Decision | None = None
+
+    def narrowed(self, call: Call[T]) -> tuple[Call[T], str | None]:
+        """The call as it is sent, and the tenant setting it makes (None: none)."""
+        if not self.tenant:
+            return call, None
+        narrowed = calls.in_tenant(call, self.workspace)
+        return narrowed, None if narrowed is call else self.workspace
+
+    def sibling(self, workspace: str) -> Session:
+        """The session of another workspace with the same model."""
+        return Session(checks.text(workspace, "workspace"), self.embedder, self.tenant)
+
+
+@dataclass(slots=True)
+class Handshake:
+    """Whether the database was found to be one this client can talk to; shared by siblings."""
+
+    done: bool = False
+
+
+def after_handshake(handshake: Handshake, flow: Flow[T]) -> Flow[T]:
+    """The flow, and before the first one a look at the database's compatibility number."""
+    if not handshake.done:
+        found = yield Run(admin_calls.version())
+        if found.compatibility > COMPATIBILITY:
+            raise DatabaseNewer(
+                detail={"got": found.compatibility, "expected": COMPATIBILITY},
+                hint=f"pip install --upgrade remem-pg (the database has {found.version})",
+            )
+        handshake.done = True
+    return (yield from flow)
+
+
+def run(call: Call[T]) -> Flow[T]:
+    """The flow of a method that is one call and nothing else."""
+    result: T = yield Run(call)
+    return result

@@ -1,0 +1,156 @@
+"""How a call travels over psycopg: what both clients share. No I/O happens here.
+
+Everything is set on the cursor of one call and taken away with it: a caller's own connection is
+left as it was found, whatever row factory, adapters or handlers it has.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+from psycopg import pq
+from psycopg.adapt import AdaptersMap, Buffer, Dumper, Loader
+from psycopg.types.datetime import TimestamptzLoader
+
+from remem_pg.errors import (
+    InvalidArgument,
+    RememError,
+    ServerUnavailable,
+    TextRefused,
+    from_psycopg,
+)
+from remem_pg.vector import Vector
+
+POOL_SETTINGS: dict[str, Any] = {"min_size": 0, "max_size": 4, "num_workers": 1, "open": False}
+"""A pool opens no connection before it is needed and keeps few: one client is one application."""
+
+POOL_TIMEOUT = 10.0
+"""Seconds to wait for a connection before the server counts as unavailable."""
+
+CONNECTION_SETTINGS: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
+"""Each call is its own transaction; no prepared statement outlives it, so that a pooler in
+transaction mode may hand every call to another server process."""
+
+
+READ_TENANT = "select current_setting('remem.workspace', true)"
+SET_TENANT = "select set_config('remem.workspace', %s, true)"
+
+
+class VectorDumper(Dumper):
+    """A checked vector as binary ``real[]``: a quarter of the size of its text and exact."""
+
+    format = pq.Format.BINARY
+    oid = psycopg.adapters.types["float4"].array_oid
+
+    def dump(self, obj: Vector) -> Buffer:
+        return obj.as_binary()
+
+
+class OpenEndedLoader(Loader):
+    """``timestamptz`` where infinity and years beyond Python's are its first and last moment.
+
+    Others than this client may have written "valid to infinity"; one such row must not make a
+    whole list unreadable.
+    """
+
+    def __init__(self, oid: int, context: Any = None) -> None:
+        super().__init__(oid, context)
+        self._finite = TimestamptzLoader(oid, context)
+
+    def load(self, data: Buffer) -> datetime:
+        try:
+            return self._finite.load(data)
+        except psycopg.DataError:
+            text = bytes(data)
+            first = text.startswith(b"-") or text.endswith(b"BC")
+            return (datetime.min if first else datetime.max).replace(tzinfo=UTC)
+
+
+def adapt(adapters: AdaptersMap) -> None:
+    """Registers the two on a cursor's own map."""
+    adapters.register_dumper(Vector, VectorDumper)
+    adapters.register_loader("timestamptz", OpenEndedLoader)
+
+
+class Warnings:
+    """A notice handler that keeps the codes of RM501 warnings: the degraded states of a call."""
+
+    def __init__(self) -> None:
+        self.codes: list[str] = []
+
+    def __call__(self, diagnostic: psycopg.errors.Diagnostic) -> None:
+        if diagnostic.sqlstate != "RM501":
+            return
+        try:
+            codes = json.loads(diagnostic.message_detail or "[]")
+        except ValueError:
+            codes = []
+        self.codes += [code for code in codes if isinstance(code, str)]
+
+
+def translated(exc: Exception) -> Exception:
+    """The error to raise for one that came out of psycopg; the same one when it is not remem's."""
+    if isinstance(exc, psycopg.Error):
+        return from_psycopg(exc) or exc
+    if isinstance(exc, UnicodeEncodeError):
+        return TextRefused(
+            detail={"argument": "client_encoding", "problem": f"{exc.encoding} lacks a character"},
+            hint="use a connection with client_encoding UTF8",
+        )
+    return exc
+
+
+def check_conninfo(conninfo: str) -> None:
+    """Refuses what is no connection string, without connecting and without showing it."""
+    try:
+        psycopg.conninfo.conninfo_to_dict(conninfo)
+    except psycopg.ProgrammingError:
+        raise InvalidArgument(
+            "source is not a connection string",
+            detail={"argument": "source"},
+            hint='write it like "postgresql://user@host:5432/database"',
+        ) from None
+
+
+def wrong_source(source: object, wanted: str) -> RememError:
+    """The error for a source this client cannot use."""
+    return InvalidArgument(
+        f"source is a {type(source).__name__}, not {wanted}",
+        detail={"argument": "source"},
+        hint="async pools and connections go to AsyncRemem, the others to Remem",
+    )
+
+
+def conninfo_of(conn: psycopg.AsyncConnection[Any]) -> str:
+    """A connection string, password included, that connects to the same database as ``conn``."""
+    return psycopg.conninfo.make_conninfo(conn.info.dsn, password=conn.info.password or None)
+
+
+def pool_exhausted() -> RememError:
+    """The error when the server answers and yet no connection of the pool came free."""
+    return ServerUnavailable(
+        f"no free connection within {POOL_TIMEOUT:g} s",
+        hint="more calls at once than connections: pass a larger psycopg_pool pool as source",
+    )
+
+
+def is_alive(pgconn: pq.abc.PGconn) -> bool:
+    """False when the server has closed this idle connection; costs no round trip.
+
+    A server that stops says so and closes: the socket of an idle connection becomes readable.
+    """
+    if pgconn.status != pq.ConnStatus.OK:
+        return False
+    with selectors.DefaultSelector() as selector:
+        selector.register(pgconn.socket, selectors.EVENT_READ)
+        if not selector.select(0):
+            return True
+    try:
+        pgconn.consume_input()
+    except psycopg.OperationalError:
+        return False
+    return pgconn.status == pq.ConnStatus.OK

@@ -1,0 +1,88 @@
+"""The command tree of ``remem``. Commands import what they need when they run, so that ``--help``
+is quick."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from remem_pg.cli import settings as conf
+from remem_pg.cli.command import register, run_guarded, silence_stdout
+from remem_pg.cli.demo_command import demo
+from remem_pg.cli.importing import import_
+from remem_pg.cli.memories import count, get, list_, recall, remember
+from remem_pg.cli.serving import serve, version
+from remem_pg.cli.settings import Settings
+from remem_pg.cli.setup import init, migrate, uninstall
+
+app = typer.Typer(
+    name="remem",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    epilog=conf.EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        from remem_pg.version import __version__
+
+        typer.echo(f"remem {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    ctx: typer.Context,
+    dsn: conf.Dsn = None,
+    workspace: conf.Workspace = None,
+    data_dir: conf.DataDir = None,
+    embedding: conf.Embedding = None,
+    json: conf.Json = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Long-term memory for software agents, inside the Postgres you already have.
+
+    Without --dsn or REMEM_DSN every command uses an embedded Postgres of your own.
+    """
+    ctx.obj = Settings(dsn, workspace, data_dir, embedding, json)
+
+
+register(app, "demo", demo)
+register(app, "init", init)
+register(app, "remember", remember)
+register(app, "recall", recall)
+register(app, "get", get)
+register(app, "list", list_)
+register(app, "count", count)
+register(app, "import", import_)
+register(app, "serve", serve)
+register(app, "migrate", migrate)
+register(app, "version", version)
+register(app, "uninstall", uninstall)
+
+
+def run() -> None:
+    """Entry point of the process: the commands, and whatever a closed pipe leaves behind."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal or pipe that is not UTF-8 shows a substitute instead of failing.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        app(prog_name="remem")
+    finally:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            silence_stdout()
+
+
+__all__ = ["app", "run", "run_guarded"]

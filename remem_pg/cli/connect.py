@@ -1,0 +1,230 @@
+"""From the common options to a server, a client and an embedding model."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from remem_pg.cli.settings import Settings
+
+if TYPE_CHECKING:
+    from remem_pg.client import Remem
+    from remem_pg.embedding.base import EmbeddingModel
+    from remem_pg.install import MigrateReport
+    from remem_pg.models import SpaceInfo
+
+AUTO = "auto"
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Target:
+    """The database of a command.
+
+    Attributes:
+        dsn: conninfo; None for an embedded server that does not exist and was not to be started.
+        embedded: whether it is the embedded server.
+        place: where it is, in words without a password.
+    """
+
+    dsn: str | None
+    embedded: bool
+    place: str
+
+
+@dataclass(frozen=True)
+class Model:
+    """A resolved embedding: the model (None: no vectors), its name, why it was chosen, and how to
+    get a better one."""
+
+    model: EmbeddingModel | None
+    name: str
+    reason: str
+    hint: str
+
+
+def target(settings: Settings, *, start: bool = True) -> Target:
+    """The database the options name; without a DSN the embedded server, started and held until the
+    command ends.
+
+    Args:
+        settings: the merged options.
+        start: with False an embedded server that has no data yet is not made.
+
+    Raises:
+        EmbeddedUnavailable: the embedded Postgres is not installed or does not start.
+        InvalidArgument: the DSN is none.
+    """
+    if settings.dsn:
+        return Target(settings.dsn, False, _place(settings.dsn))
+    from remem_pg.embedded import EmbeddedServer
+
+    server = EmbeddedServer(settings.data_dir)
+    place = f"embedded Postgres in {server.data_dir}"
+    if not start and not (server.data_dir / "pgdata").exists():
+        return Target(None, True, place)
+    if start and not (server.data_dir / "pgdata").exists():
+        settings.note(f"Creating an {place} ...")
+    settings.resources.append(_Hold(server.stop))
+    return Target(server.start(), True, place)
+
+
+@dataclass(frozen=True)
+class _Hold:
+    stop: Any
+
+    def close(self) -> None:
+        self.stop()
+
+
+def _place(dsn: str) -> str:
+    """Host, port and database of a conninfo, without user and password."""
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    from remem_pg.errors import InvalidArgument
+
+    try:
+        parts = conninfo_to_dict(dsn)
+    except ProgrammingError as error:
+        raise InvalidArgument(
+            f"the DSN is not valid: {str(error).strip()}",
+            detail={"argument": "dsn"},
+            hint="write postgresql://user@host:port/database",
+        ) from error
+    host = parts.get("host") or parts.get("hostaddr") or "the local socket"
+    port = f":{parts['port']}" if parts.get("port") else ""
+    database = f", database {parts['dbname']}" if parts.get("dbname") else ""
+    return f"{host}{port}{database}"
+
+
+def open_memory(settings: Settings) -> Remem:
+    """A client for the options, closed when the command ends.
+
+    The embedded server is set up at its first use; a database named by a DSN never is.
+    """
+    from remem_pg.client import Remem
+
+    where = target(settings)
+    assert where.dsn is not None
+    if where.embedded:
+        ensure_installed(settings, where.dsn)
+    spec = settings.embedding or AUTO
+    if spec == NONE:
+        model: Any = None
+    elif spec == AUTO:
+        model = AUTO
+    else:
+        # Asked for by name: not having it is an error here, not a degraded answer.
+        model = resolve(spec).model
+    _show_log(settings)
+    workspace = settings.workspace or "default"
+    memory = Remem(where.dsn, workspace=workspace, embedding=model)
+    settings.resources.append(memory)
+    if memory.version().details.get("tenant_mode") == "strict":
+        # Strict mode wants every session to name its workspace, and this one has named it.
+        memory = Remem(where.dsn, workspace=workspace, embedding=model, tenant=True)
+        settings.resources.append(memory)
+    return memory
+
+
+def ensure_installed(settings: Settings, dsn: str) -> None:
+    """Install Remem in the embedded database unless it is there already."""
+    import psycopg
+
+    from remem_pg.install import installed_version
+
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        if installed_version(conn) is not None:
+            return
+    settings.note("First use: installing Remem in it ...")
+    model = resolve(settings.embedding)
+    settings.note(model_line(model))
+    install_into(dsn, model)
+
+
+def install_into(dsn: str, model: Model) -> tuple[MigrateReport, SpaceInfo]:
+    """Migrate, then make the model's space the default of new workspaces.
+
+    Without a model the default space stays as it is.
+    """
+    import psycopg
+    from psycopg.rows import dict_row
+
+    from remem_pg import install
+    from remem_pg.client import Remem
+    from remem_pg.models import SpaceInfo
+
+    report = install.migrate(dsn)
+    if model.model is not None:
+        from remem_pg.embedding.base import descriptor_of
+
+        with Remem(dsn, workspace="default", embedding=None) as memory:
+            space = memory.register_space(dict(descriptor_of(model.model)))
+            memory.activate_space(space.fingerprint)
+    # Not the client's current_space: that is a workspace's, which may have kept an older model.
+    with psycopg.connect(dsn, autocommit=True, row_factory=dict_row) as conn:
+        row = conn.execute("select * from remem.current_space(null)").fetchone()
+    return report, SpaceInfo.from_row(row or {})
+
+
+def resolve(spec: str | None) -> Model:
+    """The embedding for ``--embedding``; None or ``auto`` takes the best there is.
+
+    Raises:
+        EmbeddingUnavailable: a model was asked for by name and cannot be had.
+    """
+    if spec == NONE:
+        return Model(None, "none", "no embedding was asked for: this client makes no vectors", "")
+    from remem_pg.embedding.base import descriptor_of
+    from remem_pg.embedding.resolve import resolve_embedding
+
+    found = resolve_embedding(spec or AUTO)
+    name = str(descriptor_of(found.model)["name"]) if found.model else "none"
+    return Model(found.model, name, found.reason, found.hint or "")
+
+
+def model_line(model: Model) -> str:
+    """Which embedding is used and how to get a better one, in one line."""
+    return " ".join(part for part in (f"{model.name}: {model.reason}", model.hint) if part)
+
+
+@contextmanager
+def demo_server(*, keep: bool = False) -> Iterator[tuple[str, Path]]:
+    """An embedded server of its own in a new temporary directory, removed afterwards.
+
+    Yields:
+        Its DSN and the directory.
+    """
+    from remem_pg.embedded import EmbeddedServer
+
+    directory = Path(tempfile.mkdtemp(prefix="remem-demo-"))
+    # As root the server runs under another account, which has to pass through.
+    directory.chmod(0o711)
+    data_dir = directory / "data"
+    try:
+        with EmbeddedServer(data_dir) as server:
+            yield server.dsn, data_dir
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    if not keep:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _show_log(settings: Settings) -> None:
+    """Print the library's warnings as notes: they say why an answer is weaker."""
+    import logging
+
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            settings.note(record.getMessage())
+
+    logger = logging.getLogger("remem_pg")
+    logger.handlers = [Notes(logging.WARNING)]
+    logger.propagate = False

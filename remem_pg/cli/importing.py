@@ -1,0 +1,281 @@
+"""``remem import``: JSON lines into a workspace, in batches of bounded size."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from remem_pg.cli import settings as conf
+from remem_pg.cli.connect import open_memory
+from remem_pg.cli.output import clean
+from remem_pg.cli.settings import Settings, print_json
+
+if TYPE_CHECKING:
+    from remem_pg.client import Remem
+
+BATCH_LINES = 200
+BATCH_BYTES = 4 * 1024 * 1024
+MAX_LINE = 16 * 1024 * 1024
+SHOWN_REFUSALS = 1000  # more are counted, not kept, so that memory stays bounded
+
+
+class OnError(StrEnum):
+    """What a bad line does to the import."""
+
+    abort = "abort"
+    report = "report"
+
+
+@dataclass
+class Line:
+    """One line of the file: an item, or the reason why it is none."""
+
+    number: int
+    size: int
+    item: dict[str, Any] | None = None
+    problem: str | None = None
+
+
+@dataclass
+class Report:
+    """What an import did so far. ``done_line`` is the last line that is safely stored."""
+
+    outcomes: dict[str, int] = field(default_factory=dict)
+    refused: list[dict[str, Any]] = field(default_factory=list)
+    refused_count: int = 0
+    lines: int = 0
+    done_line: int = 0
+    seconds: float = 0.0
+
+    def refuse(self, line: int, error: dict[str, Any]) -> None:
+        """Note one refused line."""
+        self.refused_count += 1
+        if len(self.refused) < SHOWN_REFUSALS:
+            self.refused.append({"line": line, **error})
+
+
+def read_lines(stream: IO[bytes], first: int = 1) -> Iterator[Line]:
+    """The items of a JSON lines stream, one at a time; blank lines and those before ``first`` are
+    passed over.
+
+    A line that is no JSON object, not UTF-8, or longer than 16 MiB comes with its problem instead
+    of an item.
+    """
+    number = 0
+    while raw := stream.readline(MAX_LINE + 1):
+        number += 1
+        size = len(raw)
+        too_long = size > MAX_LINE and not raw.endswith(b"\n")
+        if too_long:
+            while (rest := stream.readline(MAX_LINE)) and not rest.endswith(b"\n"):
+                size += len(rest)
+        if number < first:
+            continue
+        if too_long:
+            yield Line(number, size, problem="longer than 16 MiB")
+        elif raw.strip():
+            yield _parse(number, raw)
+
+
+def _parse(number: int, raw: bytes) -> Line:
+    try:
+        text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        item = json.loads(text, parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        return Line(number, len(raw), problem=f"not UTF-8 at byte {error.start}")
+    except RecursionError:
+        return Line(number, len(raw), problem="nested too deeply")
+    except ValueError as error:
+        return Line(number, len(raw), problem=f"not JSON: {error}")
+    if not isinstance(item, dict):
+        return Line(number, len(raw), problem="not a JSON object")
+    return Line(number, len(raw), item=item)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
+    """Lines grouped by at most 200 lines and about 4 MiB."""
+    batch: list[Line] = []
+    size = 0
+    for line in lines:
+        batch.append(line)
+        size += line.size
+        if len(batch) >= BATCH_LINES or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def import_(
+    settings: Settings,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|-",
+            allow_dash=True,
+            exists=True,
+            dir_okay=False,
+            help="JSON lines: one object a line, "
+            "keys as the arguments of remember; - reads standard "
+            "input.",
+        ),
+    ],
+    on_error: Annotated[
+        OnError, typer.Option(help="At a bad line: stop, or go on and report it (exit code 4).")
+    ] = OnError.abort,
+    from_line: Annotated[int, typer.Option(min=1, help="Begin at this line of the file.")] = 1,
+) -> int | None:
+    """Import memories from JSON lines.
+
+    Lines with a ref may be imported again: what is stored already stays unchanged.
+    """
+    report = Report(done_line=from_line - 1)
+    started = time.monotonic()
+    with ExitStack() as stack:
+        if str(file) == "-":
+            stream: IO[bytes] = sys.stdin.buffer
+            total = None
+        else:
+            stream = stack.enter_context(file.open("rb"))
+            total = file.stat().st_size if file.is_file() else None
+        memory = open_memory(settings)
+        advance = stack.enter_context(_progress(settings, total))
+        try:
+            for batch in batches(read_lines(stream, from_line)):
+                _store(memory, batch, on_error, report)
+                advance(sum(line.size for line in batch), report.lines)
+        except BaseException:
+            if report.lines or report.done_line >= from_line:
+                settings.note(
+                    f"Lines up to {report.done_line} are stored. Go on with: "
+                    f"--from-line {report.done_line + 1}"
+                )
+            raise
+    report.seconds = round(time.monotonic() - started, 3)
+    _print(settings, report)
+    return conf.PARTIAL if report.refused_count else conf.OK
+
+
+def _store(memory: Remem, batch: list[Line], on_error: OnError, report: Report) -> None:
+    """Store one batch: wholly or not at all with ``abort``, item by item with ``report``."""
+    from remem_pg.errors import InvalidArgument, RememError
+
+    good: list[Line] = []
+    for line in batch:
+        if line.item is not None:
+            good.append(line)
+        elif on_error is OnError.abort:
+            # The good lines before it are stored first, so that the resume line is the bad one.
+            _store(memory, good, on_error, report)
+            report.done_line = line.number - 1
+            raise InvalidArgument(
+                f"line {line.number}: {line.problem}",
+                detail={"line": line.number},
+                hint="mend the line, or pass --on-error report to go on without it",
+            )
+        else:
+            report.refuse(line.number, {"code": "RM001", "message": line.problem})
+    if good:
+        items = [line.item for line in good]
+        try:
+            stored = list(memory.remember_many(items, on_error=on_error.value))
+        except RememError as error:
+            if error.item_no is None or not 1 <= error.item_no <= len(good):
+                raise
+            number = good[error.item_no - 1].number
+            error.detail = {**error.detail, "line": number}
+            raise _at_line(error, number) from error
+        for position, one in enumerate(stored):
+            line = good[(one.item_no or position + 1) - 1]
+            if one.outcome == "refused":
+                report.refuse(line.number, dict(one.error or {}))
+            else:
+                report.outcomes[one.outcome] = report.outcomes.get(one.outcome, 0) + 1
+    if batch:
+        report.lines += len(batch)
+        report.done_line = batch[-1].number
+
+
+def _at_line(error: Any, number: int) -> Any:
+    """The same error with the line in front of its sentence and no item number of the batch."""
+    same = type(error)(f"line {number}: {error.sentence()}", detail=error.detail, hint=error.hint)
+    same.item_no = None
+    return same
+
+
+class _Progress:
+    """A progress bar on standard error; silent with ``--json`` or when that is no terminal."""
+
+    def __init__(self, settings: Settings, total: int | None) -> None:
+        self._bar: Any = None
+        if not settings.json and settings.err.is_terminal:
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            self._bar = Progress(
+                TextColumn("importing"),
+                BarColumn(),
+                TextColumn("{task.fields[lines]} lines"),
+                TimeElapsedColumn(),
+                console=settings.err,
+                transient=True,
+            )
+            self._task = self._bar.add_task("import", total=total, lines=0)
+
+    def __enter__(self) -> _Progress:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, size: int, lines: int) -> None:
+        if self._bar is not None:
+            self._bar.update(self._task, advance=size, lines=lines)
+
+
+def _progress(settings: Settings, total: int | None) -> _Progress:
+    return _Progress(settings, total)
+
+
+def _print(settings: Settings, report: Report) -> None:
+    if settings.json:
+        print_json(
+            {
+                "workspace": settings.workspace,
+                "lines": report.lines,
+                "outcomes": report.outcomes,
+                "refused_count": report.refused_count,
+                "refused": report.refused,
+                "seconds": report.seconds,
+            }
+        )
+        return
+    counts = ", ".join(f"{count} {name}" for name, count in sorted(report.outcomes.items()))
+    settings.out.print(
+        f"{report.lines} lines in {report.seconds:.1f} s: {counts or 'nothing stored'}"
+        + (f", {report.refused_count} refused" if report.refused_count else "")
+    )
+    for one in report.refused:
+        code = f"{one['code']} " if one.get("code") else ""
+        settings.err.print(
+            clean(f"line {one['line']}: {code}{one.get('message', 'refused')}"),
+            style="red",
+            soft_wrap=True,
+        )
+        if one.get("hint"):
+            settings.err.print(clean(f"  Hint: {one['hint']}"), style="yellow", soft_wrap=True)

@@ -1,0 +1,299 @@
+"""The commands about memories: remember, recall, get, list, count."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+import typer
+
+from remem_pg.cli import output
+from remem_pg.cli.connect import open_memory
+from remem_pg.cli.settings import Settings, print_json
+
+if TYPE_CHECKING:
+    from remem_pg.models import RecallResult
+
+_WHEN = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S"]
+
+
+def remember(
+    settings: Settings,
+    body: Annotated[str, typer.Argument(help="The text to keep; - reads standard input.")],
+    ref: Annotated[
+        str | None,
+        typer.Option(help="Your own key. The same ref again with other text makes a new version."),
+    ] = None,
+    kind: Annotated[
+        str,
+        typer.Option(help="semantic, episodic, decision, preference, procedure, task or other."),
+    ] = "semantic",
+    title: Annotated[str | None, typer.Option()] = None,
+    summary: Annotated[str | None, typer.Option()] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="May be repeated.")] = None,
+    alias: Annotated[
+        list[str] | None, typer.Option("--alias", help="Another name for it. May be repeated.")
+    ] = None,
+    scope: Annotated[str, typer.Option(help="global, project, session or user.")] = "global",
+    scope_ref: Annotated[str | None, typer.Option(help="Which project, session or user.")] = None,
+    topic_key: Annotated[str | None, typer.Option()] = None,
+    subject: Annotated[str | None, typer.Option()] = None,
+    attribute: Annotated[str | None, typer.Option()] = None,
+    source_class: Annotated[
+        str | None,
+        typer.Option(
+            help="Where it comes from: user_stated, codebase_verified, llm_generated, ..."
+        ),
+    ] = None,
+    source_ref: Annotated[str | None, typer.Option()] = None,
+    session: Annotated[str | None, typer.Option(help="Conversation it belongs to.")] = None,
+    turn: Annotated[int | None, typer.Option(help="Its place in the conversation.")] = None,
+    speaker: Annotated[str | None, typer.Option(help="Who said it.")] = None,
+    importance: Annotated[float | None, typer.Option(min=0, max=1)] = None,
+    confidence: Annotated[float | None, typer.Option(min=0, max=1)] = None,
+    pinned: Annotated[bool, typer.Option("--pinned")] = False,
+    unresolved: Annotated[bool, typer.Option("--unresolved", help="Work not done yet.")] = False,
+    occurred_at: Annotated[datetime | None, typer.Option(formats=_WHEN)] = None,
+    valid_from: Annotated[datetime | None, typer.Option(formats=_WHEN)] = None,
+    valid_to: Annotated[datetime | None, typer.Option(formats=_WHEN)] = None,
+    metadata: Annotated[str | None, typer.Option(help="A JSON object.")] = None,
+    on_conflict: Annotated[
+        str, typer.Option(help="new_version or error, when the ref holds other text.")
+    ] = "new_version",
+) -> int | None:
+    """Keep one memory. Its reference is printed."""
+    text = sys.stdin.read() if body == "-" else body
+    fields: dict[str, Any] = {
+        "ref": ref,
+        "kind": kind,
+        "title": title,
+        "summary": summary,
+        "tags": tag,
+        "aliases": alias,
+        "scope": scope,
+        "scope_ref": scope_ref,
+        "topic_key": topic_key,
+        "subject": subject,
+        "attribute": attribute,
+        "source_class": source_class,
+        "source_ref": source_ref,
+        "session_ref": session,
+        "turn_no": turn,
+        "speaker": speaker,
+        "importance": importance,
+        "confidence": confidence,
+        "pinned": pinned,
+        "unresolved": unresolved,
+        "occurred_at": _aware(occurred_at),
+        "valid_from": _aware(valid_from),
+        "valid_to": _aware(valid_to),
+        "metadata": json_object("--metadata", metadata),
+        "on_conflict": on_conflict,
+    }
+    given = {key: value for key, value in fields.items() if value not in (None, False, [])}
+    stored = open_memory(settings).remember(text, **given)
+    if settings.json:
+        print_json(stored)
+        return None
+    name = f" (ref {output.clean(stored.ref)})" if stored.ref else ""
+    settings.out.print(f"{stored.outcome} {stored.memory_id}{name}", soft_wrap=True)
+    return None
+
+
+def recall(
+    settings: Settings,
+    query: Annotated[str, typer.Argument(help="The question, in your own words.")],
+    k: Annotated[int, typer.Option("-k", "--k", help="How many memories at most.")] = 8,
+    kind: Annotated[
+        list[str] | None, typer.Option("--kind", help="Only this kind. May be repeated.")
+    ] = None,
+    scope: Annotated[
+        list[str] | None, typer.Option("--scope", help="Only this scope. May be repeated.")
+    ] = None,
+    filter: Annotated[
+        str | None,
+        typer.Option(help="jsonpath over the attributes, such as '$.speaker == \"Mei\"'."),
+    ] = None,
+    session: Annotated[str | None, typer.Option(help="The conversation this is asked in.")] = None,
+    mode: Annotated[
+        str | None, typer.Option(help="auto, lexical, vector or retrieval_only.")
+    ] = None,
+    min_relevance: Annotated[
+        float | None, typer.Option(help="Drop hits below this relevance, 0 to 1.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", help="Any other recall option as NAME=JSON. May be repeated."),
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print the whole trace as JSON.")
+    ] = False,
+) -> int | None:
+    """Find the memories that answer a question, with scores and reasons."""
+    options: dict[str, Any] = {
+        "kinds": kind or None,
+        "scopes": scope or None,
+        "filter": filter,
+        "session_ref": session,
+        "mode": mode,
+        "min_relevance": min_relevance,
+    }
+    options = {key: value for key, value in options.items() if value is not None}
+    options.update(_extra_options(option or []))
+    memory = open_memory(settings)
+    if explain:
+        print_json(memory.recall_explain(query, k=k, **options))
+        return None
+    result = memory.recall(query, k=k, **options)
+    if settings.json:
+        print_json(recall_document(settings, query, result))
+    else:
+        _print_recall(settings, result)
+    return None
+
+
+def recall_document(settings: Settings, query: str, result: RecallResult) -> dict[str, Any]:
+    """The ``--json`` form of a recall."""
+    return {
+        "workspace": settings.workspace,
+        "query": query,
+        "degraded": list(result.degraded),
+        "hits": [hit_document(hit) for hit in result],
+    }
+
+
+def hit_document(hit: Any) -> dict[str, Any]:
+    """A hit with every field of ``recall_hit`` and its reasons under ``why``."""
+    import dataclasses
+
+    fields = {field.name: getattr(hit, field.name) for field in dataclasses.fields(hit)}
+    return fields | {"why": output.why(hit)}
+
+
+def _print_recall(settings: Settings, result: RecallResult) -> None:
+    hits = list(result)
+    if hits:
+        settings.out.print(output.hits_table(hits))
+    else:
+        settings.out.print("Nothing found.")
+    for line in output.degraded_lines(result.degraded):
+        settings.err.print(line, style="yellow")
+
+
+def get(
+    settings: Settings,
+    name: Annotated[str, typer.Argument(metavar="ID|REF", help="A memory id (uuid) or your ref.")],
+    by_ref: Annotated[
+        bool, typer.Option("--ref", help="Read it as a ref even if it looks like a uuid.")
+    ] = False,
+) -> int | None:
+    """Show one memory with all its fields."""
+    memory = open_memory(settings)
+    memory_id = None if by_ref else _uuid(name)
+    record = memory.get(memory_id) if memory_id else memory.get(ref=name)
+    if record is None:
+        from remem_pg.errors import NotFound
+
+        raise NotFound(
+            f'no memory "{output.shorten(name, 80)}" in workspace "{settings.workspace}"',
+            hint="remem list shows what there is; -w names another workspace",
+        )
+    if settings.json:
+        print_json(record)
+    else:
+        settings.out.print(output.record_table(record))
+    return None
+
+
+def list_(
+    settings: Settings,
+    filter: Annotated[str | None, typer.Option(help="jsonpath over the attributes.")] = None,
+    limit: Annotated[int, typer.Option("-n", "--limit", help="How many at most.")] = 50,
+    after: Annotated[
+        str | None, typer.Option(metavar="ID", help="Go on after this memory.")
+    ] = None,
+) -> int | None:
+    """List memories, newest first."""
+    records = list(
+        open_memory(settings).list(
+            filter=filter, after=_required_uuid("--after", after), limit=limit
+        )
+    )
+    following = str(records[-1].memory_id) if records and len(records) == limit else None
+    if settings.json:
+        print_json({"workspace": settings.workspace, "memories": records, "after": following})
+        return None
+    if not records:
+        settings.out.print(f'No memories in workspace "{settings.workspace}".')
+        return None
+    settings.out.print(output.records_table(records))
+    if following:
+        settings.note(f"More may follow: --after {following}")
+    return None
+
+
+def count(
+    settings: Settings,
+    filter: Annotated[str | None, typer.Option(help="jsonpath over the attributes.")] = None,
+) -> int | None:
+    """Count the memories of the workspace."""
+    total = open_memory(settings).count(filter=filter)
+    if settings.json:
+        print_json({"workspace": settings.workspace, "count": total})
+    else:
+        settings.out.print(str(total))
+    return None
+
+
+def _extra_options(pairs: list[str]) -> dict[str, Any]:
+    import json
+
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"{pair!r} is not NAME=JSON", param_hint="--option")
+        try:
+            options[name.strip()] = json.loads(text)
+        except ValueError:
+            # A bare word is the usual case: --option fusion=rrf.
+            options[name.strip()] = text
+    return options
+
+
+def json_object(name: str, text: str | None) -> dict[str, Any] | None:
+    """The JSON object of an option's value, or a usage error that names the option."""
+    import json
+
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"not JSON: {error}", param_hint=name) from error
+    if not isinstance(value, dict):
+        raise typer.BadParameter("not a JSON object", param_hint=name)
+    return value
+
+
+def _aware(moment: datetime | None) -> datetime | None:
+    """A time without a zone is local time, as the person at the terminal means it."""
+    return moment.astimezone() if moment and moment.tzinfo is None else moment
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _required_uuid(name: str, text: str | None) -> UUID | None:
+    if text is None:
+        return None
+    value = _uuid(text)
+    if value is None:
+        raise typer.BadParameter(f"{text!r} is not a memory id", param_hint=name)
+    return value

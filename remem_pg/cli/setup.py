@@ -1,0 +1,219 @@
+"""Setting up: ``init``, ``migrate`` and ``uninstall``."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from remem_pg.cli import settings as conf
+from remem_pg.cli.connect import Target, install_into, model_line, resolve, target
+from remem_pg.cli.output import clean
+from remem_pg.cli.settings import Settings, print_json
+
+if TYPE_CHECKING:
+    from remem_pg.install import InstallPlan
+
+_PASTE = "select rank, score, body from remem.recall('{workspace}', 'what do we know?');"
+
+
+def init(
+    settings: Settings,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, change nothing.")
+    ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Refuse every call whose session does not name its workspace in remem.workspace.",
+        ),
+    ] = False,
+) -> int | None:
+    """Install Remem in the database (or bring it up to date) and choose the embedding."""
+    from remem_pg import install
+
+    where = target(settings, start=not dry_run)
+    model = resolve(settings.embedding)
+    plan = install.plan(where.dsn) if where.dsn else None
+    pending = plan.pending if plan else tuple(script.name for script in install.migrations())
+    document: dict[str, Any] = {
+        "dry_run": dry_run,
+        "embedded": where.embedded,
+        "server": where.place,
+        "plan": plan or {"pending": list(pending)},
+        "embedding": {"name": model.name, "line": model_line(model)},
+        "strict": strict,
+    }
+    if not settings.json:
+        _print_plan(settings, where, plan, pending)
+        settings.out.print(f"Embedding   {model_line(model)}", soft_wrap=True)
+    if dry_run or where.dsn is None:
+        _end_dry_run(settings, document, plan, strict)
+        return conf.REFUSED if plan and plan.problem else None
+
+    report, space = install_into(where.dsn, model)
+    if strict:
+        _make_strict(where.dsn)
+    paste = _PASTE.format(workspace=(settings.workspace or "").replace("'", "''"))
+    if settings.json:
+        print_json(document | {"report": report, "space": space, "paste": paste})
+        return None
+    applied = ", ".join(report.applied) or "none, functions refreshed"
+    previous = f" (was {report.previous_version})" if report.previous_version else ""
+    out = settings.out
+    out.print(
+        f"Installed   remem {report.version}{previous}; migrations: {applied}", soft_wrap=True
+    )
+    out.print(
+        f"pgvector    {report.pgvector_version} in schema {report.pgvector_schema}", soft_wrap=True
+    )
+    out.print(
+        f"Space       {space.name}, {space.dimensions} dimensions: default for new workspaces"
+    )
+    if strict:
+        out.print("Strict      every session has to set remem.workspace before it calls")
+    for notice in report.notices:
+        settings.err.print(clean(notice), style="yellow", soft_wrap=True)
+    _print_next(settings, where, paste)
+    return None
+
+
+def _print_plan(
+    settings: Settings, where: Target, plan: InstallPlan | None, pending: tuple[str, ...]
+) -> None:
+    out = settings.out
+    out.print(f"Server      {clean(where.place)}", soft_wrap=True)
+    if plan is None:
+        out.print("            does not exist yet: it would be created there")
+    else:
+        out.print(
+            f"Database    {clean(plan.database)} as role {clean(plan.role)}, "
+            f"Postgres {plan.server_version}",
+            soft_wrap=True,
+        )
+        out.print(f"Remem       {plan.installed_version or 'not installed'}")
+        if plan.pgvector_schema:
+            vector = f"{plan.pgvector_version} in schema {clean(plan.pgvector_schema)}"
+        elif plan.creates_pgvector:
+            vector = "not there; this role may create it: create extension vector"
+        else:
+            vector = "missing"
+        out.print(f"pgvector    {vector}", soft_wrap=True)
+        if plan.problem:
+            settings.err.print(clean(plan.problem) + ".", style="bold red", soft_wrap=True)
+            settings.err.print(f"Hint: {clean(plan.hint or '')}", style="yellow", soft_wrap=True)
+    out.print(f"Migrations  {', '.join(pending) if pending else 'none pending'}", soft_wrap=True)
+
+
+def _end_dry_run(
+    settings: Settings, document: dict[str, Any], plan: InstallPlan | None, strict: bool
+) -> None:
+    if settings.json:
+        print_json(document)
+        return
+    creates = [] if plan and plan.installed_version else ["schema remem with its tables"]
+    creates.append("every function of remem (create or replace)")
+    settings.out.print(f"Would make  {', '.join(creates)}", soft_wrap=True)
+    if strict:
+        settings.out.print("Would set   tenant_mode = strict")
+    settings.out.print("Nothing was changed. The whole script: remem migrate --print")
+
+
+def _make_strict(dsn: str) -> None:
+    import psycopg
+
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("select remem.configure('tenant_mode', 'strict')")
+
+
+def _print_next(settings: Settings, where: Target, paste: str) -> None:
+    out = settings.out
+    out.print()
+    flag = "" if settings.workspace == "default" else f" -w {settings.workspace}"
+    out.print(f'Next: remem remember{flag} "We retry three times, then page."', soft_wrap=True)
+    if where.embedded:
+        out.print("psql needs the server running: remem serve prints its line. Then paste:")
+    else:
+        out.print("In psql, paste:")
+    out.print(paste, soft_wrap=True, style="bold")
+
+
+def migrate(
+    settings: Settings,
+    print_: Annotated[
+        bool, typer.Option("--print", help="Print the whole SQL for psql, change nothing.")
+    ] = False,
+    vector_schema: Annotated[
+        str, typer.Option(help="Schema of pgvector, for --print without a database.")
+    ] = "public",
+) -> int | None:
+    """Bring the database to this version: pending migrations and all functions."""
+    from remem_pg import install
+
+    if print_:
+        _print_script(settings, vector_schema)
+        return None
+    where = target(settings)
+    assert where.dsn is not None
+    report = install.migrate(where.dsn)
+    if settings.json:
+        print_json(report)
+        return None
+    applied = ", ".join(report.applied) or "no migration was pending"
+    settings.out.print(f"remem {report.version}: {applied}; all functions loaded", soft_wrap=True)
+    for notice in report.notices:
+        settings.err.print(clean(notice), style="yellow", soft_wrap=True)
+    return None
+
+
+def _print_script(settings: Settings, vector_schema: str) -> None:
+    """The script for the database at hand (its pgvector schema, what it has applied already), or
+    for an empty one when no DSN was given."""
+    from remem_pg import install
+
+    applied: frozenset[int] = frozenset()
+    if settings.dsn:
+        plan = install.plan(settings.dsn)
+        vector_schema = plan.pgvector_schema or vector_schema
+        pending = set(plan.pending)
+        applied = frozenset(s.version for s in install.migrations() if s.name not in pending)
+    text = install.render_sql(vector_schema, applied)
+    if settings.json:
+        print_json({"vector_schema": vector_schema, "sql": text})
+    else:
+        sys.stdout.write(text)
+
+
+def uninstall(
+    settings: Settings,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> int | None:
+    """Drop the schema remem with every memory in it. pgvector stays."""
+    from remem_pg import install
+
+    where = target(settings)
+    assert where.dsn is not None
+    losing = install.contents(where.dsn)
+    what = (
+        f"schema remem on {where.place}: {losing['memories']} memories "
+        f"in {losing['workspaces']} workspaces"
+    )
+    if not yes:
+        if settings.json or not sys.stdin.isatty():
+            from remem_pg.errors import InvalidArgument
+
+            raise InvalidArgument(
+                f"uninstall would drop {what}", hint="pass --yes to do it", detail=losing
+            )
+        settings.out.print(clean(f"This drops {what}. There is no way back."), soft_wrap=True)
+        if not typer.confirm("Drop it?", default=False):
+            settings.out.print("Nothing was changed.")
+            return conf.REFUSED
+    dropped = install.uninstall(where.dsn, confirm=True)
+    if settings.json:
+        print_json({"dropped": dropped})
+    else:
+        settings.out.print(clean(f"Dropped {what}."), soft_wrap=True)
+    return None

@@ -1,0 +1,243 @@
+"""How the command line fails: one sentence, a hint, the documented code, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from remem_pg.cli import output
+from remem_pg.cli import settings as conf
+from tests.client.cli_runner import Cli
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def cli(db_dsn: str) -> Cli:
+    return Cli(db_dsn)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("remember", ""), "RM001"),
+        (("remember", "text", "--kind", "nonsense"), "RM001"),
+        (("remember", "text", "--metadata", '{"a": "\\u0000"}'), "RM003"),
+        (("recall", "text", "-k", "-1"), "RM001"),
+        (("recall", "text", "--option", "unknown=1"), "RM002"),
+        (("recall", "text", "--filter", "$$$"), "RM001"),
+        (("get", "nothing"), "RM101"),
+    ],
+)
+def test_bad_input_is_one_sentence_with_its_code(
+    cli: Cli, arguments: tuple[str, ...], code: str
+) -> None:
+    done = cli(*arguments)
+    assert done.returncode == conf.REFUSED
+    assert done.stdout == ""
+    assert done.stderr.startswith(code)
+    assert "Traceback" not in done.stderr
+    as_json = cli(*arguments, "--json")
+    assert as_json.returncode == conf.REFUSED
+    assert json.loads(as_json.stdout)["error"]["code"] == code
+    assert as_json.stderr == ""
+
+
+def test_an_unreachable_server_has_its_own_code() -> None:
+    done = Cli("postgresql://nobody@127.0.0.1:1/none?connect_timeout=2")("count", "--json")
+    assert done.returncode == conf.UNREACHABLE
+    assert json.loads(done.stdout)["error"]["type"] == "ServerUnavailable"
+
+
+def test_a_conninfo_that_is_none_is_refused_in_a_sentence() -> None:
+    done = Cli("this is no conninfo")("count")
+    assert done.returncode in (conf.REFUSED, conf.UNREACHABLE)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_model_that_is_not_there_is_refused_in_a_sentence(db_dsn: str) -> None:
+    done = Cli(db_dsn)("recall", "x", "--embedding", "/no/such/model")
+    assert "Traceback" not in done.stderr
+    assert "/no/such/model" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("no-such-command",), ("recall",), ("list", "-n", "many")])
+def test_wrong_usage_is_code_two(arguments: tuple[str, ...]) -> None:
+    done = Cli(None)(*arguments)
+    assert done.returncode == conf.USAGE
+    assert "Traceback" not in done.stderr
+
+
+def test_help_is_quick_and_loads_no_model_runtime() -> None:
+    cli = Cli(None)
+    spent = []
+    for _ in range(3):
+        started = time.perf_counter()
+        done = cli("--help")
+        spent.append(time.perf_counter() - started)
+    assert done.returncode == 0
+    # The target is half a second on quiet cores; a loaded machine gets room.
+    assert statistics.median(spent) < 1.5
+    probe = (
+        "import sys, remem_pg.cli.app;"
+        "print(sorted({'numpy', 'onnxruntime', 'psycopg', 'tokenizers'} & set(sys.modules)))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout.strip() == "[]"
+
+
+def test_help_and_the_documentation_list_the_same_exit_codes() -> None:
+    text = (ROOT / "docs" / "cli.md").read_text("utf-8")
+    table = text.split("## Exit codes")[1]
+    rows = dict(re.findall(r"^\| (\d+) \| (.+?) \|$", table, re.MULTILINE))
+    assert {
+        int(code): re.sub("`", "", meaning) for code, meaning in rows.items()
+    } == conf.EXIT_CODES
+    shown = " ".join(Cli(None, COLUMNS="200")("recall", "--help").stdout.split())
+    assert "130 interrupted" in shown
+
+
+def test_every_command_is_documented() -> None:
+    from remem_pg.cli.app import app
+
+    text = (ROOT / "docs" / "cli.md").read_text("utf-8")
+    names = {command.name for command in app.registered_commands}
+    assert names == set(re.findall(r"^\| `remem ([a-z]+)", text, re.MULTILINE))
+
+
+def test_a_reader_that_goes_away_is_no_error(cli: Cli) -> None:
+    lines = "".join(json.dumps({"body": f"Note {n}. " + "word " * 200}) + "\n" for n in range(600))
+    assert cli("import", "-", stdin=lines).returncode == 0
+    with subprocess.Popen(
+        cli.command("list", "-n", "600", "--json"),
+        env=cli.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
+
+
+def test_an_interrupt_is_code_130(cli: Cli) -> None:
+    with subprocess.Popen(
+        cli.command("import", "-"),
+        env=cli.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None and process.stderr is not None
+        # A full batch is stored before the next read blocks, so its message names the line.
+        process.stdin.write("".join(f'{{"body": "Note {n}."}}\n' for n in range(1, 201)))
+        process.stdin.flush()
+        wait_for_rows(cli, 200)
+        process.send_signal(signal.SIGINT)
+        error = process.stderr.read()
+        process.wait(timeout=30)
+    assert process.returncode == conf.INTERRUPTED
+    assert "interrupted" in error
+    assert "--from-line 201" in error
+    assert "Traceback" not in error
+
+
+def wait_for_rows(cli: Cli, wanted: int) -> None:
+    deadline = time.monotonic() + 60
+    while cli.json("count")["count"] < wanted:
+        assert time.monotonic() < deadline, "the first batch never arrived"
+
+
+def test_piped_output_has_no_escape_sequences(cli: Cli) -> None:
+    cli("remember", "Plain text.")
+    for arguments in (("recall", "plain text"), ("list",), ("get", "nothing")):
+        done = cli(*arguments)
+        assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_no_color_is_honoured_on_a_terminal(cli: Cli) -> None:
+    cli("remember", "Plain text.")
+    assert re.search(r"\x1b\[[0-9;]*3[0-9]", on_a_terminal(cli, "get", "nothing"))
+    cli.environment["NO_COLOR"] = "1"
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", on_a_terminal(cli, "get", "nothing"))
+
+
+def on_a_terminal(cli: Cli, *arguments: str) -> str:
+    master, slave = pty.openpty()
+    environment = cli.environment | {"TERM": "xterm-256color", "COLUMNS": "80"}
+    with subprocess.Popen(
+        cli.command(*arguments), env=environment, stdin=slave, stdout=slave, stderr=slave
+    ) as process:
+        os.close(slave)
+        data = b""
+        while True:
+            try:
+                chunk = os.read(master, 65536)
+            except OSError:  # Linux reports the closed terminal this way
+                break
+            if not chunk:
+                break
+            data += chunk
+        process.wait(timeout=30)
+    os.close(master)
+    return data.decode("utf-8", "replace")
+
+
+def test_a_memory_cannot_drive_the_terminal(cli: Cli) -> None:
+    cli("remember", "Red \x1b[31malert\x07 \u202etxet", "--ref", "\x1b]0;owned\x07", "--title", "T")
+    for arguments in (("recall", "red alert"), ("list",)):
+        shown = cli(*arguments).stdout
+        assert "alert" in shown
+        assert not set(shown) & set("\x1b\x07\u202e")
+
+
+def test_square_brackets_are_text_and_no_markup(cli: Cli) -> None:
+    cli("remember", "Use [bold]arrays[/bold] of [int].", "--ref", "b")
+    assert "[bold]arrays[/bold] of [int]." in cli("recall", "arrays").stdout
+
+
+def test_a_terminal_that_is_not_utf8_shows_substitutes(db_dsn: str) -> None:
+    ascii_only = Cli(db_dsn, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    ascii_only("remember", "Grüße 金曜日", "--ref", "u")
+    assert ascii_only("recall", "grüße").returncode == 0
+    assert ascii_only.json("get", "u")["body"] == "Grüße 金曜日"
+
+
+def test_tables_fit_eighty_columns(cli: Cli) -> None:
+    cli("remember", "word " * 100, "--ref", "x" * 90, "--title", "y " * 60)
+    for arguments in (("recall", "word"), ("list",)):
+        widths = [len(line) for line in cli(*arguments).stdout.splitlines()]
+        assert max(widths) <= 80
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "no_embedding",
+        "space_mismatch",
+        "zero_vector",
+        "no_lexemes",
+        "stale_rows",
+        "analyser_mix",
+        "unknown_workspace",
+    ],
+)
+def test_every_degraded_state_says_what_to_do(code: str) -> None:
+    (line,) = output.degraded_lines([code])
+    assert line.startswith(f"{code}: ")
+    assert len(line.split(". ")) > 1

@@ -1,0 +1,187 @@
+-- Access: who asks, and may they. Every public function authorises in its first statement.
+
+-- The role that asks. Survives SECURITY DEFINER, and cannot be forged: SET ROLE needs membership.
+create or replace function remem._caller() returns name
+language sql stable parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select coalesce(nullif(current_setting('role', true), 'none'), session_user::text)::name
+$$;
+comment on function remem._caller() is 'The role on whose behalf a public function runs.';
+
+-- The levels that satisfy a demand. A worker reads and writes vectors, not memories.
+create or replace function remem._levels(demand text) returns text[]
+language sql immutable parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select case demand
+    when 'read' then array['read', 'write', 'worker', 'admin']
+    when 'write' then array['write', 'admin']
+    when 'worker' then array['worker', 'admin']
+    when 'admin' then array['admin']
+  end
+$$;
+comment on function remem._levels(text) is 'The grant levels that satisfy a demanded level.';
+
+-- True for the owner (the functions run as it) and for holders of a sufficient grant.
+create or replace function remem._is_granted(workspace text, demand text) returns boolean
+language sql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select pg_has_role(remem._caller(), current_user, 'usage') or exists (
+    select from remem.access_grant g
+    where g.workspace in (_is_granted.workspace, '')
+      and g.level = any (remem._levels(demand))
+      and pg_has_role(remem._caller(), g.role_oid, 'usage'))
+$$;
+comment on function remem._is_granted(text, text) is 'Whether the caller holds a level in a workspace.';
+
+-- First statement of every function about memories: grant, then tenant setting, then the name itself.
+-- Refusals do not depend on whether the workspace exists.
+create or replace function remem._authorize(workspace text, demand text) returns void
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_tenant text := nullif(current_setting('remem.workspace', true), '');
+begin
+  if not remem._is_granted(workspace, demand) then
+    perform remem._raise('RM301', jsonb_build_object('role', remem._caller(), 'level', demand),
+      'An administrator can run: select remem.grant_access(role, workspace, level)');
+  end if;
+  if v_tenant is null then
+    if (select s.value from remem.setting s where s.name = 'tenant_mode') = 'strict' then
+      perform remem._raise('RM302', '{"setting": "remem.workspace"}',
+        'In each transaction run: select set_config(''remem.workspace'', workspace, true)');
+    end if;
+  elsif v_tenant is distinct from workspace then
+    perform remem._raise('RM301', jsonb_build_object('role', remem._caller(), 'setting', 'remem.workspace'),
+      'The setting remem.workspace names another workspace');
+  end if;
+  if workspace is null or octet_length(workspace) not between 1 and 200
+     or workspace ~ '[\u0001-\u001f\u007f-\u009f]' then
+    perform remem._raise('RM001',
+      jsonb_build_object('argument', 'workspace', 'got', octet_length(workspace), 'limit', 200),
+      'A workspace name has 1 to 200 bytes and no control characters');
+  end if;
+end
+$$;
+comment on function remem._authorize(text, text) is 'Refuses a caller without the demanded level in the workspace.';
+
+-- For functions about no workspace that every user may call.
+create or replace function remem._authorize_any() returns void
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  if not (pg_has_role(remem._caller(), current_user, 'usage') or exists (
+      select from remem.access_grant g where pg_has_role(remem._caller(), g.role_oid, 'usage'))) then
+    perform remem._raise('RM301', jsonb_build_object('role', remem._caller()),
+      'An administrator can run: select remem.grant_access(role, workspace, level)');
+  end if;
+end
+$$;
+comment on function remem._authorize_any() is 'Refuses a caller without any grant.';
+
+-- For database-wide changes: the owner, or an admin of every workspace.
+create or replace function remem._authorize_admin() returns void
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  if not remem._is_granted('', 'admin') then
+    perform remem._raise('RM301', jsonb_build_object('role', remem._caller(), 'level', 'admin'),
+      'This changes the whole database: connect as the owner or as an admin of all workspaces');
+  end if;
+end
+$$;
+comment on function remem._authorize_admin() is 'Refuses a caller who is not an administrator of the whole database.';
+
+-- The most trusted source class that the caller's grants let it claim; null = no cap (the owner).
+create or replace function remem._max_source_class(workspace text) returns text
+language sql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select case when pg_has_role(remem._caller(), current_user, 'usage') then null else (
+    select g.max_source_class
+    from remem.access_grant g left join remem.source_class s on s.name = g.max_source_class
+    where g.workspace in (_max_source_class.workspace, '') and g.level in ('write', 'admin')
+      and pg_has_role(remem._caller(), g.role_oid, 'usage')
+    order by s.trust desc nulls first limit 1)
+  end
+$$;
+comment on function remem._max_source_class(text) is 'The cap on the trust that the caller may claim.';
+
+create or replace function remem.grant_access(
+  role text, workspace text default null, level text default 'read', max_source_class text default null
+) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_oid oid;
+begin
+  perform remem._authorize_admin();
+  v_oid := (select r.oid from pg_roles r where r.rolname = grant_access.role);
+  if v_oid is null then
+    perform remem._raise('RM101', jsonb_build_object('argument', 'role', 'value', role), 'Create the role first');
+  end if;
+  if level is null or remem._levels(level) is null then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'level', 'value', level,
+      'valid', array['read', 'write', 'worker', 'admin']), 'Choose one of the levels');
+  end if;
+  if workspace = '' or octet_length(workspace) > 200 then
+    perform remem._raise('RM001', '{"argument": "workspace"}', 'Leave it out to grant all workspaces');
+  end if;
+  if max_source_class is not null
+     and not exists (select from remem.source_class s where s.name = max_source_class) then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'max_source_class', 'value', max_source_class,
+      'valid', (select array_agg(s.name order by s.name) from remem.source_class s)), 'Name a source class');
+  end if;
+  insert into remem.access_grant as g (workspace, role_oid, role_name, level, max_source_class, granted_by)
+  values (coalesce(grant_access.workspace, ''), v_oid, grant_access.role, grant_access.level,
+    grant_access.max_source_class, remem._caller())
+  on conflict on constraint access_grant_pkey do update
+    set level = excluded.level, max_source_class = excluded.max_source_class, role_name = excluded.role_name,
+        granted_at = now(), granted_by = excluded.granted_by;
+end
+$$;
+comment on function remem.grant_access(text, text, text, text) is
+  'Gives a role a level (read, write, worker, admin) in one workspace, or in all when workspace is null. Membership in the role counts. max_source_class caps what the role may claim about its sources.';
+
+create or replace function remem.revoke_access(role text, workspace text default null) returns boolean
+language plpgsql volatile security definer
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  perform remem._authorize_admin();
+  delete from remem.access_grant g
+  where g.workspace = coalesce(revoke_access.workspace, '') and g.role_name = revoke_access.role;
+  return found;
+end
+$$;
+comment on function remem.revoke_access(text, text) is
+  'Takes a grant back (workspace null: the grant on all workspaces). Says whether there was one.';
+
+create or replace function remem.configure(name text, value text) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_valid constant jsonb := '{"tenant_mode": ["shared", "strict"]}';
+begin
+  perform remem._authorize_admin();
+  if not v_valid ? coalesce(name, '') then
+    perform remem._raise('RM002', jsonb_build_object('option', name,
+      'valid', (select jsonb_agg(k order by k) from jsonb_object_keys(v_valid) k)), 'Choose one of the settings');
+  end if;
+  if value is null or not (v_valid -> name) ? value then
+    perform remem._raise('RM001', jsonb_build_object('argument', name, 'value', value, 'valid', v_valid -> name),
+      'Choose one of the values');
+  end if;
+  insert into remem.setting as s (name, value) values (configure.name, configure.value)
+  on conflict on constraint setting_pkey do update set value = excluded.value, updated_at = now();
+end
+$$;
+comment on function remem.configure(text, text) is
+  'Sets a database-wide setting. tenant_mode: shared (the setting remem.workspace narrows when present) or strict (it must be set).';

@@ -1,0 +1,116 @@
+-- Workspaces: the tenant boundary, with the language and the embedding space of its memories.
+
+-- What decides the lexemes of a text: language, our rules, and the server's stemmers.
+create or replace function remem._analyser_name(language text) returns text
+language plpgsql stable parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  return format('%s/%s/pg%s', language, remem._analyser_version(), current_setting('server_version_num')::int / 10000);
+end
+$$;
+comment on function remem._analyser_name(text) is 'The identity of the text analysis; rows of another one are stale.';
+
+-- Writers hold it shared to the end of their transaction, a change of space or of language exclusively:
+-- nobody writes a vector or a posting of the old kind after the switch. Nothing is written for it.
+create or replace function remem._lock_workspace(workspace text, exclusive boolean default false) returns void
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  if exclusive then
+    perform pg_advisory_xact_lock(hashtextextended(workspace, 7285));
+  else
+    perform pg_advisory_xact_lock_shared(hashtextextended(workspace, 7285));
+  end if;
+end
+$$;
+comment on function remem._lock_workspace(text, boolean) is 'Keeps writers and a switch of the workspace apart.';
+
+-- The workspace row, created on first use. The caller has authorised for writing.
+create or replace function remem._ensure_workspace(workspace text, language text default 'english')
+returns remem.workspace
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_row remem.workspace;
+begin
+  select w.* into v_row from remem.workspace w where w.workspace = _ensure_workspace.workspace;
+  if not found then
+    perform remem._language_dictionaries(language);
+    insert into remem.workspace (workspace, language, analyser, space_no)
+    values (_ensure_workspace.workspace, _ensure_workspace.language, remem._analyser_name(language),
+      (select s.value::int from remem.setting s where s.name = 'default_space'))
+    on conflict on constraint workspace_pkey do nothing;
+    select w.* into v_row from remem.workspace w where w.workspace = _ensure_workspace.workspace;
+  end if;
+  return v_row;
+end
+$$;
+comment on function remem._ensure_workspace(text, text) is 'Finds or creates a workspace row.';
+
+create or replace function remem.create_workspace(workspace text, language text default 'english') returns boolean
+language plpgsql volatile security definer
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_existed boolean;
+  v_row remem.workspace;
+begin
+  perform remem._authorize(workspace, 'write');
+  v_existed := exists (select from remem.workspace w where w.workspace = create_workspace.workspace);
+  v_row := remem._ensure_workspace(workspace, language);
+  if v_row.language is distinct from language then
+    perform remem._raise('RM102', jsonb_build_object('argument', 'language', 'got', language, 'expected', v_row.language),
+      'The workspace exists with another language');
+  end if;
+  return not v_existed;
+end
+$$;
+comment on function remem.create_workspace(text, text) is
+  'Creates a workspace with a language (a text search configuration; CJK is analysed by bigrams in any). Says whether it was new. Not needed before remember, which creates an English one.';
+
+-- Counts of a workspace: memories (space 0) or vectors of a space, with their total length.
+create or replace function remem._count_tally(workspace text, space_no int, out n bigint, out doc_len bigint)
+language sql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select coalesce(sum(t.rows_delta), 0)::bigint, coalesce(sum(t.doc_len_delta), 0)::bigint
+  from remem.tally t
+  where t.workspace = _count_tally.workspace and t.space_no = _count_tally.space_no
+$$;
+comment on function remem._count_tally(text, int) is 'Live rows and their total length from the ledger of deltas.';
+
+-- Adds a delta. When a workspace has collected many, folds those that no other transaction holds:
+-- SKIP LOCKED, so writers never wait for each other here and the sum is exact in every snapshot.
+create or replace function remem._add_tally(workspace text, space_no int, rows_delta bigint, doc_len_delta bigint default 0)
+returns void
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_rows bigint := rows_delta;
+  v_doc_len bigint := doc_len_delta;
+begin
+  if rows_delta = 0 and doc_len_delta = 0 then
+    return;
+  end if;
+  if (select count(*) from remem.tally t
+      where t.workspace = _add_tally.workspace and t.space_no = _add_tally.space_no) > 64 then
+    with doomed as (
+      select t.ctid from remem.tally t
+      where t.workspace = _add_tally.workspace and t.space_no = _add_tally.space_no
+      for update skip locked
+    ), gone as (
+      delete from remem.tally t using doomed d where t.ctid = d.ctid
+      returning t.rows_delta, t.doc_len_delta
+    )
+    select v_rows + coalesce(sum(g.rows_delta), 0), v_doc_len + coalesce(sum(g.doc_len_delta), 0)
+    into v_rows, v_doc_len from gone g;
+  end if;
+  insert into remem.tally (workspace, space_no, rows_delta, doc_len_delta)
+  values (_add_tally.workspace, _add_tally.space_no, v_rows, v_doc_len);
+end
+$$;
+comment on function remem._add_tally(text, int, bigint, bigint) is 'Records a change of a count and folds old records.';

@@ -1,0 +1,243 @@
+-- One item of remember: checked, defaulted, analysed. Every refusal names the item and the argument.
+
+-- A text argument within its limit, or RM003.
+create or replace function remem._check_length(argument text, value text, max_bytes int, item_no int) returns void
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  if octet_length(value) > max_bytes then
+    perform remem._raise('RM003', jsonb_build_object('item', item_no, 'argument', argument,
+      'got', octet_length(value), 'limit', max_bytes), format('%s may have at most %s bytes', argument, max_bytes));
+  end if;
+end
+$$;
+comment on function remem._check_length(text, text, int, int) is 'Refuses a text over its limit in bytes.';
+
+-- A value out of a closed list, or RM001.
+create or replace function remem._check_member(argument text, value text, valid text[], item_no int) returns void
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  if value is null or value <> all (valid) then
+    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', argument, 'value', left(value, 200),
+      'valid', to_jsonb(valid)), 'Choose one of: ' || array_to_string(valid, ', '));
+  end if;
+end
+$$;
+comment on function remem._check_member(text, text, text[], int) is 'Refuses a value outside a closed list.';
+
+-- A vector of the space: right size, finite, not zero; or RM201, RM203. item_no 0 = a query.
+create or replace function remem._check_vector(embedding real[], space remem.embedding_space, item_no int) returns void
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  if array_ndims(embedding) is distinct from 1 or cardinality(embedding) <> space.dimensions then
+    perform remem._raise('RM201', jsonb_build_object('item', nullif(item_no, 0), 'space', space.name,
+      'expected', space.dimensions, 'got', cardinality(embedding)), 'remem embeddings status');
+  end if;
+  if exists (select from unnest(embedding) e where e is null or e in ('NaN', 'Infinity', '-Infinity')) then
+    perform remem._raise('RM203', jsonb_build_object('item', nullif(item_no, 0), 'problem', 'not finite'),
+      'Every component must be a finite number');
+  end if;
+  if item_no > 0 and not exists (select from unnest(embedding) e where e <> 0) then
+    perform remem._raise('RM203', jsonb_build_object('item', item_no, 'problem', 'zero vector'),
+      'A zero vector has no direction: leave the embedding out');
+  end if;
+end
+$$;
+comment on function remem._check_vector(real[], remem.embedding_space, int) is 'Refuses a vector that its space cannot hold.';
+
+-- JSON into a typed item. A value of the wrong type is RM001 naming the argument.
+create or replace function remem._parse_item(item jsonb, keys text[], item_no int) returns remem.memory_item
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_unknown text[];
+  v_key text;
+  v_state text;
+  v_problem text;
+begin
+  if jsonb_typeof(item) is distinct from 'object' then
+    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'got', jsonb_typeof(item)), 'An item is a JSON object');
+  end if;
+  v_unknown := (select array_agg(k order by k) from jsonb_object_keys(item) k where k <> all (keys));
+  if v_unknown is not null then
+    perform remem._raise('RM002', jsonb_build_object('item', item_no, 'option', v_unknown[1], 'valid', to_jsonb(keys)),
+      'Valid keys: ' || array_to_string(keys, ', '));
+  end if;
+  begin
+    return jsonb_populate_record(null::remem.memory_item, item);
+  exception when data_exception then
+    get stacked diagnostics v_state = returned_sqlstate, v_problem = message_text;
+  end;
+  -- Only now: find which key it was, by reading each alone.
+  for v_key in select k from jsonb_object_keys(item) k loop
+    begin
+      perform jsonb_populate_record(null::remem.memory_item, jsonb_build_object(v_key, item -> v_key));
+    exception when data_exception then
+      exit;
+    end;
+  end loop;
+  perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', v_key, 'problem', v_problem,
+    'sqlstate', v_state), format('Give %s a value of its type', v_key));
+end
+$$;
+comment on function remem._parse_item(jsonb, text[], int) is 'Reads one JSON item with typed errors.';
+
+-- Limits are in bytes. They keep one careless caller from making rows that nothing can read.
+create or replace function remem._check_item(item remem.memory_item, item_no int) returns remem.memory_item
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_bad text;
+begin
+  if coalesce(item.body, '') !~ '[^\u0001-\u0020\u0085\u00a0\u2000-\u200b\u2028\u2029\u3000\ufeff]' then
+    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'body'), 'A memory needs a body');
+  end if;
+  perform remem._check_length('body', item.body, 10485760, item_no);
+  perform remem._check_length('title', item.title, 65536, item_no);
+  perform remem._check_length('summary', item.summary, 65536, item_no);
+  perform remem._check_length('ref', item.ref, 500, item_no);
+  perform remem._check_length('scope_ref', item.scope_ref, 500, item_no);
+  perform remem._check_length('session_ref', item.session_ref, 500, item_no);
+  perform remem._check_length('topic_key', item.topic_key, 500, item_no);
+  perform remem._check_length('speaker', item.speaker, 500, item_no);
+  perform remem._check_length('subject', item.subject, 2000, item_no);
+  perform remem._check_length('attribute', item.attribute, 2000, item_no);
+  perform remem._check_length('source_ref', item.source_ref, 4000, item_no);
+  perform remem._check_length('metadata', item.metadata::text, 1048576, item_no);
+  for v_bad in
+    select a.name from (values ('tags', item.tags), ('aliases', item.aliases), ('entities', item.entities)) a (name, vals)
+    where cardinality(a.vals) > 1000 or exists (select from unnest(a.vals) v where v is null or octet_length(v) > 1000)
+  loop
+    perform remem._raise('RM003', jsonb_build_object('item', item_no, 'argument', v_bad, 'limit', 1000),
+      format('%s may hold at most 1000 texts of at most 1000 bytes, none null', v_bad));
+  end loop;
+  item.kind := coalesce(item.kind, 'semantic');
+  perform remem._check_member('kind', item.kind,
+    '{semantic,episodic,decision,preference,procedure,task,other}', item_no);
+  item.scope := coalesce(nullif(item.scope, 'workspace'), 'global');
+  perform remem._check_member('scope', item.scope, '{global,project,session,user}', item_no);
+  if item.scope = 'session' then
+    item.scope_ref := coalesce(item.scope_ref, item.session_ref);
+  end if;
+  if (item.scope = 'global') <> (item.scope_ref is null) or item.scope_ref = '' then
+    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'scope_ref', 'value', item.scope_ref),
+      'Every scope but global needs a scope_ref; global has none');
+  end if;
+  for v_bad in
+    select a.name from (values ('ref', item.ref), ('session_ref', item.session_ref)) a (name, val) where a.val = ''
+  loop
+    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', v_bad, 'value', ''),
+      'Leave it out, or give it a name');
+  end loop;
+  item.source_class := coalesce(item.source_class, 'unspecified');
+  if not exists (select from remem.source_class s where s.name = item.source_class) then
+    perform remem._check_member('source_class', item.source_class,
+      (select array_agg(s.name order by s.name) from remem.source_class s), item_no);
+  end if;
+  item.importance := coalesce(item.importance, 0.5);
+  for v_bad in
+    select a.name from (values ('importance', item.importance), ('confidence', item.confidence)) a (name, val)
+    where not a.val between 0 and 1
+  loop
+    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', v_bad), format('%s lies between 0 and 1', v_bad));
+  end loop;
+  if item.valid_from >= item.valid_to then
+    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'valid_to'), 'valid_to must be after valid_from');
+  end if;
+  if item.turn_no < 0 or (item.turn_no is not null and item.session_ref is null) then
+    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'turn_no', 'value', item.turn_no),
+      'A turn number is not negative and belongs to a session_ref');
+  end if;
+  item.on_conflict := coalesce(item.on_conflict, 'new_version');
+  perform remem._check_member('on_conflict', item.on_conflict, '{new_version,error}', item_no);
+  item.pinned := coalesce(item.pinned, false);
+  item.unresolved := coalesce(item.unresolved, false);
+  return item;
+end
+$$;
+comment on function remem._check_item(remem.memory_item, int) is 'Defaults and limits of one item.';
+
+-- What filters see: the system fields and the caller's metadata in one document.
+create or replace function remem._item_attrs(workspace text, item remem.memory_item) returns jsonb
+language sql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select jsonb_strip_nulls(jsonb_build_object(
+      'workspace', workspace, 'ref', item.ref, 'kind', item.kind, 'scope', item.scope, 'scope_ref', item.scope_ref,
+      'title', left(item.title, 1000), 'tags', to_jsonb(item.tags), 'topic_key', item.topic_key, 'subject', item.subject,
+      'attribute', item.attribute, 'source_class', item.source_class, 'source_ref', item.source_ref,
+      'importance', item.importance, 'confidence', item.confidence, 'pinned', item.pinned,
+      'unresolved', item.unresolved, 'session_ref', item.session_ref, 'turn_no', item.turn_no,
+      'speaker', item.speaker, 'occurred_at', item.occurred_at, 'valid_from', item.valid_from, 'valid_to', item.valid_to))
+    || case when item.metadata is null then '{}' else jsonb_build_object('metadata', item.metadata) end
+$$;
+comment on function remem._item_attrs(text, remem.memory_item) is 'The document that jsonpath filters are applied to.';
+
+-- What a writer says about its own trust is capped by its grant.
+create or replace function remem._cap_source_class(source_class text, max_source_class text) returns text
+language sql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select case
+    when max_source_class is not null and
+      (select s.trust from remem.source_class s where s.name = _cap_source_class.source_class)
+        > (select s.trust from remem.source_class s where s.name = max_source_class)
+    then max_source_class else source_class end
+$$;
+comment on function remem._cap_source_class(text, text) is 'The less trusted of a claimed source class and the cap.';
+
+-- The whole way from JSON to something that can be stored. Runs with time zone UTC (set by the caller),
+-- so that a datetime without a zone means the same on every server.
+create or replace function remem._prepare_item(
+  workspace remem.workspace, space remem.embedding_space, dictionaries regdictionary[], keys text[], item jsonb, item_no int,
+  max_source_class text
+) returns remem._prepared_item
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_item remem.memory_item;
+  v_result remem._prepared_item;
+  v_text text;
+begin
+  -- Stored text is NFC. No JSON punctuation composes with what follows it, so the document stays whole.
+  if octet_length(item::text) <> length(item::text) then
+    item := normalize(item::text, nfc)::jsonb;
+  end if;
+  v_item := remem._check_item(remem._parse_item(item, keys, item_no), item_no);
+  v_item.source_class := remem._cap_source_class(v_item.source_class, max_source_class);
+  v_text := remem._document_text(v_item.title, v_item.summary, v_item.body, v_item.speaker, v_item.aliases, v_item.tags);
+  if v_item.embedding is not null then
+    if v_item.space is not null and v_item.space not in (space.fingerprint, space.name) then
+      perform remem._raise('RM202', jsonb_build_object('item', item_no, 'space', v_item.space, 'expected', space.name),
+        'The vector was made by another model than the workspace''s current one');
+    end if;
+    perform remem._check_vector(v_item.embedding, space, item_no);
+  elsif space.space_no = 1 then
+    v_item.embedding := remem._hash_embed(v_text);
+    if 0 = all (v_item.embedding) then
+      v_item.embedding := null;  -- a text without features has no direction
+    end if;
+  end if;
+  v_result.item_no := item_no;
+  v_result.content_hash := substr(sha256(convert_to(
+    (to_jsonb(v_item) - '{embedding,space,on_conflict}'::text[])::text, 'UTF8')), 1, 16);
+  v_result.fingerprint := substr(sha256(convert_to(
+    regexp_replace(remem._fold(concat_ws(E'\n', v_item.speaker, v_item.body)), '[\u0001-\u0020\u00a0\u3000]+', ' ', 'g'), 'UTF8')), 1, 16);
+  v_result.attrs := remem._item_attrs(workspace.workspace, v_item);
+  select coalesce(array_agg(l.lexeme), '{}'), coalesce(array_agg(l.tf), '{}'), coalesce(sum(l.tf) filter (where not l.extra), 0)
+  into v_result.lexemes, v_result.tfs, v_result.doc_len
+  from remem._lexemes(v_text, dictionaries) l;
+  v_result.item := v_item;
+  return v_result;
+end
+$$;
+comment on function remem._prepare_item(remem.workspace, remem.embedding_space, regdictionary[], text[], jsonb, int, text) is
+  'Validates and analyses one item of remember.';

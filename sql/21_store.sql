@@ -1,0 +1,137 @@
+-- Storing prepared items. Lock order, always: workspace, sessions by ref, memories by ref, then inserts.
+
+-- The postings of live rows to be written. Called for new rows and for rows that come back.
+create or replace function remem._add_postings(workspace text, items remem._prepared_item[], memory_nos bigint[],
+  session_nos bigint[], turn_nos int[]) returns void
+language sql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  insert into remem.posting (workspace, lexeme, memory_no, session_no, doc_len, turn_no, tf)
+  select _add_postings.workspace, l.lexeme, m.memory_no, m.session_no, p.doc_len, m.turn_no, least(l.tf, 32767)
+  from unnest(items) with ordinality p
+  join unnest(memory_nos, session_nos, turn_nos) with ordinality m (memory_no, session_no, turn_no, ordinality)
+    on m.ordinality = p.ordinality
+  cross join lateral unnest(p.lexemes, p.tfs) l (lexeme, tf)
+$$;
+comment on function remem._add_postings(text, remem._prepared_item[], bigint[], bigint[], int[]) is 'Writes the inverted index of new rows.';
+
+-- Vectors of live rows, scaled to length one so that half precision neither overflows nor vanishes.
+-- A row that has one keeps it. Says how many were new.
+create or replace function remem._add_vectors(workspace text, space_no int, memory_nos bigint[], items remem._prepared_item[])
+returns bigint
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_count bigint;
+begin
+  execute format(
+    'insert into remem.embedding_%1$s (workspace, memory_no, embedding)
+     select $1, m.memory_no, @extschema:vector@.l2_normalize((p.item).embedding::@extschema:vector@.vector)::@extschema:vector@.halfvec
+     from unnest($3) with ordinality p join unnest($2) with ordinality m (memory_no, ordinality) using (ordinality)
+     where (p.item).embedding is not null and m.memory_no is not null
+     on conflict do nothing', space_no)
+  using workspace, memory_nos, items;
+  get diagnostics v_count = row_count;
+  perform remem._add_tally(workspace, space_no, v_count);
+  return v_count;
+end
+$$;
+comment on function remem._add_vectors(text, int, bigint[], remem._prepared_item[]) is 'Writes vectors into the current space.';
+
+-- Takes rows out of the live structures into their past twins. Called when rows are superseded.
+create or replace function remem._retire(workspace text, memory_nos bigint[]) returns void
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_space_no int;
+  v_count bigint;
+begin
+  if coalesce(cardinality(memory_nos), 0) = 0 then
+    return;
+  end if;
+  with gone as (
+    delete from remem.posting p
+    using remem.memory m cross join lateral unnest(m.lexemes) l (lexeme)
+    where m.workspace = _retire.workspace and m.memory_no = any (memory_nos)
+      and p.workspace = m.workspace and p.lexeme = l.lexeme and p.memory_no = m.memory_no
+    returning p.*
+  )
+  insert into remem.posting_past select g.* from gone g on conflict do nothing;
+  for v_space_no in select s.space_no from remem.embedding_space s loop
+    execute format(
+      'with gone as (delete from remem.embedding_%1$s e where e.workspace = $1 and e.memory_no = any ($2) returning e.*)
+       insert into remem.embedding_%1$s_past select g.* from gone g on conflict do nothing', v_space_no)
+    using workspace, memory_nos;
+    get diagnostics v_count = row_count;
+    perform remem._add_tally(workspace, v_space_no, -v_count);
+  end loop;
+  perform remem._add_tally(workspace, 0, -cardinality(memory_nos)::bigint,
+    -(select sum(m.doc_len) from remem.memory m where m.workspace = _retire.workspace and m.memory_no = any (memory_nos))::bigint);
+  update remem.session s set turns = s.turns - d.turns, doc_len = s.doc_len - d.doc_len
+  from (
+    select m.session_no, count(*) as turns, sum(m.doc_len) as doc_len from remem.memory m
+    where m.workspace = _retire.workspace and m.memory_no = any (memory_nos) and m.session_no is not null
+    group by m.session_no order by m.session_no
+  ) d
+  where s.workspace = _retire.workspace and s.session_no = d.session_no;
+end
+$$;
+comment on function remem._retire(text, bigint[]) is 'Moves postings and vectors of rows that are no longer live to the past.';
+
+-- The sessions of a batch, found or created, locked in the order of their refs. refs and session_nos run in parallel.
+create or replace function remem._lock_sessions(workspace text, wanted text[], out refs text[], out session_nos bigint[])
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  if coalesce(cardinality(wanted), 0) = 0 then
+    return;
+  end if;
+  insert into remem.session (workspace, session_ref)
+  select _lock_sessions.workspace, w.session_ref
+  from (select distinct r collate "C" as session_ref from unnest(wanted) r) w
+  where not exists (select from remem.session s
+    where s.workspace = _lock_sessions.workspace and s.session_ref = w.session_ref)
+  order by w.session_ref
+  on conflict on constraint session_ref_unique do nothing;
+  select array_agg(s.session_ref), array_agg(s.session_no) into refs, session_nos
+  from (
+    select s.session_ref, s.session_no from remem.session s
+    where s.workspace = _lock_sessions.workspace and s.session_ref = any (wanted)
+    order by s.session_ref for update
+  ) s;
+end
+$$;
+comment on function remem._lock_sessions(text, text[]) is 'Finds, creates and locks the sessions that a batch writes to.';
+
+-- What each item meets: the live row of its ref, or an equal text that it merges into.
+create or replace function remem._match_items(workspace text, items remem._prepared_item[])
+returns table (pos bigint, memory_no bigint, memory_id uuid, ref text, outcome text)
+language sql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select p.ordinality, coalesce(r.memory_no, d.memory_no), coalesce(r.memory_id, d.memory_id), coalesce(r.ref, d.ref),
+    case
+      when r.memory_no is null and d.memory_no is null then 'created'
+      when r.memory_no is null then 'merged'
+      when r.content_hash = p.content_hash then 'unchanged'
+      else 'new_version'
+    end
+  from unnest(items) with ordinality p
+  left join remem.memory r
+    on r.workspace = _match_items.workspace and r.ref = (p.item).ref
+    and r.superseded_at is null and r.forgotten_at is null
+  left join lateral (
+    select m.memory_no, m.memory_id, m.ref from remem.memory m
+    where (p.item).ref is null and (p.item).session_ref is null
+      and m.workspace = _match_items.workspace and m.fingerprint = p.fingerprint and m.body = (p.item).body
+      and m.superseded_at is null and m.forgotten_at is null and m.session_no is null
+      and m.kind = (p.item).kind and m.scope = (p.item).scope
+      and m.scope_ref is not distinct from (p.item).scope_ref and m.subject is not distinct from (p.item).subject
+      and m.attribute is not distinct from (p.item).attribute
+    order by m.memory_no limit 1
+  ) d on true
+$$;
+comment on function remem._match_items(text, remem._prepared_item[]) is 'Decides whether an item is new, known, a duplicate or a new version.';

@@ -1,0 +1,109 @@
+-- Reading memories without searching: by id, by ref, by filter.
+
+create or replace function remem._memory_record(memory remem.memory) returns remem.memory_record
+language sql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select (memory.memory_id, memory.workspace, memory.ref, memory.kind, memory.scope, memory.scope_ref, memory.title,
+    memory.body, memory.summary, memory.aliases, memory.tags, memory.topic_key, memory.subject, memory.attribute,
+    memory.source_class, memory.source_ref, memory.provenance, memory.importance, memory.confidence, memory.pinned,
+    memory.unresolved,
+    (select s.session_ref from remem.session s where s.workspace = memory.workspace and s.session_no = memory.session_no),
+    memory.turn_no, memory.speaker, memory.occurred_at, memory.valid_from, memory.valid_to, memory.created_at,
+    memory.updated_at, memory.superseded_at, memory.superseded_by, memory.forgotten_at, memory.freshness,
+    memory.attrs -> 'metadata')::remem.memory_record
+$$;
+comment on function remem._memory_record(remem.memory) is 'A memory row as the caller sees it.';
+
+-- A filter as a jsonpath predicate, which is what `@@` and the GIN index take; null stays null. A path
+-- such as `$ ? (@.kind == "task")` asks whether it exists: on an empty document only a predicate yields a value.
+create or replace function remem._filter(filter text) returns jsonpath
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_filter jsonpath;
+  v_problem text;
+begin
+  v_filter := filter::jsonpath;
+  if v_filter is not null
+     and jsonb_typeof(jsonb_path_query_first('{}', v_filter, '{}', true)) is distinct from 'boolean' then
+    v_filter := format('exists(%s)', filter)::jsonpath;
+  end if;
+  return v_filter;
+exception when syntax_error or data_exception or undefined_object then
+  get stacked diagnostics v_problem = message_text;
+  perform remem._raise('RM001', jsonb_build_object('argument', 'filter', 'problem', v_problem),
+    'A filter is a jsonpath predicate over the memory, e.g. $.kind == "decision" && $.metadata.team == "core"');
+end
+$$;
+comment on function remem._filter(text) is 'Reads a jsonpath filter with a typed error.';
+
+create or replace function remem.get(workspace text, memory_id uuid default null, ref text default null)
+returns setof remem.memory_record
+language plpgsql stable security definer
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  perform remem._authorize(workspace, 'read');
+  if (memory_id is null) = (ref is null) then
+    perform remem._raise('RM001', '{"argument": "memory_id, ref"}', 'Give either a memory_id or a ref');
+  end if;
+  return query
+    select (remem._memory_record(m)).* from remem.memory m
+    where m.workspace = get.workspace and (
+      m.memory_id = get.memory_id
+      or m.ref = get.ref and m.superseded_at is null and m.forgotten_at is null);
+end
+$$;
+comment on function remem.get(text, uuid, text) is
+  'One memory by its id (any version) or by the caller''s ref (the current version); no row when there is none.';
+
+create or replace function remem.list(workspace text, filter text default null, after uuid default null, "limit" int default 50)
+returns setof remem.memory_record
+language plpgsql stable security definer
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_filter jsonpath;
+  v_after bigint;
+begin
+  perform remem._authorize(workspace, 'read');
+  v_filter := remem._filter(filter);
+  if "limit" is null or "limit" not between 1 and 1000 then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'limit', 'value', "limit", 'limit', 1000), 'Between 1 and 1000');
+  end if;
+  if after is not null then
+    v_after := (select m.memory_no from remem.memory m where m.workspace = list.workspace and m.memory_id = list.after);
+    if v_after is null then
+      perform remem._raise('RM101', jsonb_build_object('argument', 'after', 'value', after), 'Pass the memory_id of the last row you have');
+    end if;
+  end if;
+  return query
+    select (remem._memory_record(m)).* from remem.memory m
+    where m.workspace = list.workspace and m.superseded_at is null and m.forgotten_at is null
+      and (v_after is null or m.memory_no < v_after) and (v_filter is null or m.attrs @@ v_filter)
+    order by m.memory_no desc limit "limit";
+end
+$$;
+comment on function remem.list(text, text, uuid, int) is
+  'Current memories, newest first, a page at a time: after is the memory_id of the last row of the page before. filter is a jsonpath predicate over kind, scope, tags, session_ref, speaker, occurred_at, importance, metadata, ...';
+
+create or replace function remem.count(workspace text, filter text default null) returns bigint
+language plpgsql stable security definer
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_filter jsonpath;
+begin
+  perform remem._authorize(workspace, 'read');
+  v_filter := remem._filter(filter);
+  if v_filter is null then
+    return (remem._count_tally(workspace, 0)).n;
+  end if;
+  return (select count(*) from remem.memory m
+    where m.workspace = count.workspace and m.superseded_at is null and m.forgotten_at is null
+      and m.attrs @@ v_filter);
+end
+$$;
+comment on function remem.count(text, text) is 'How many current memories a workspace has, or how many pass a filter.';

@@ -1,0 +1,167 @@
+-- Query preparation: options, filter, terms.
+
+-- The options of recall with their defaults. An unknown key is refused with the list of known ones.
+create or replace function remem._default_options() returns jsonb
+language sql immutable parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select '{
+    "filter": null, "kinds": null, "scopes": null, "arms": ["vector", "lexical"], "mode": "auto",
+    "fusion": "weighted", "weights": {}, "min_relevance": 0, "space": null
+  }'::jsonb
+$$;
+comment on function remem._default_options() is 'Every option of recall with its default.';
+
+-- Weights of the fused score, each relative to the query's best value of that signal (the vector share comes
+-- from the space). Found on conversations by leave-one-out; python -m evals locomo shows what they give.
+create or replace function remem._default_weights() returns jsonb
+language sql immutable parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select '{
+    "vector": null, "neighbour": 0.3, "neighbour2": 0.2, "session": 0.2, "session_best": 0.5, "speaker": 0.3
+  }'::jsonb
+$$;
+comment on function remem._default_weights() is 'The weights of the fused score.';
+
+create or replace function remem._check_options(options jsonb) returns jsonb
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_known jsonb := remem._default_options();
+  v_options jsonb := v_known || coalesce(options, '{}');
+  v_key text;
+begin
+  if options is not null and jsonb_typeof(options) <> 'object' then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'options', 'got', jsonb_typeof(options)), 'Options are a JSON object');
+  end if;
+  for v_key in select k from jsonb_object_keys(v_options) k where not v_known ? k loop
+    perform remem._raise('RM002', jsonb_build_object('option', v_key, 'valid', (select jsonb_agg(k order by k) from jsonb_object_keys(v_known) k)),
+      'Valid options: ' || (select string_agg(k, ', ' order by k) from jsonb_object_keys(v_known) k));
+  end loop;
+  perform remem._check_member('mode', v_options ->> 'mode', '{auto,lexical,vector,retrieval_only}', null);
+  perform remem._check_member('fusion', v_options ->> 'fusion', '{weighted,rrf,max}', null);
+  perform remem._check_list('arms', v_options -> 'arms', '{vector,lexical}');
+  perform remem._check_list('kinds', v_options -> 'kinds', '{semantic,episodic,decision,preference,procedure,task,other}');
+  perform remem._check_list('scopes', v_options -> 'scopes', '{global,project,session,user}');
+  if jsonb_typeof(v_options -> 'min_relevance') <> 'number' or not (v_options ->> 'min_relevance')::float8 between 0 and 1 then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'min_relevance', 'value', v_options -> 'min_relevance'), 'A number from 0 to 1');
+  end if;
+  for v_key in select k from unnest(array['filter', 'space']) k where jsonb_typeof(v_options -> k) not in ('string', 'null') loop
+    perform remem._raise('RM001', jsonb_build_object('argument', v_key, 'got', jsonb_typeof(v_options -> v_key)), format('%s is a text', v_key));
+  end loop;
+  perform remem._check_weights(v_options -> 'weights');
+  return v_options;
+end
+$$;
+comment on function remem._check_options(jsonb) is 'Options with defaults; typed errors for unknown keys and wrong values.';
+
+-- A list of words out of a closed set; null and the empty list mean no restriction.
+create or replace function remem._check_list(argument text, value jsonb, valid text[]) returns void
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  if jsonb_typeof(value) = 'null' then
+    return;
+  end if;
+  if jsonb_typeof(value) <> 'array'
+     or exists (select from jsonb_array_elements(value) e where jsonb_typeof(e) <> 'string' or (e #>> '{}') <> all (valid)) then
+    perform remem._raise('RM001', jsonb_build_object('argument', argument, 'value', value, 'valid', to_jsonb(valid)),
+      'A list out of: ' || array_to_string(valid, ', '));
+  end if;
+end
+$$;
+comment on function remem._check_list(text, jsonb, text[]) is 'Refuses a list with members outside a closed set.';
+
+create or replace function remem._check_weights(weights jsonb) returns void
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_key text;
+begin
+  if jsonb_typeof(weights) <> 'object' then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'weights', 'got', jsonb_typeof(weights)), 'Weights are a JSON object');
+  end if;
+  for v_key in select k from jsonb_object_keys(weights) k where not remem._default_weights() ? k loop
+    perform remem._raise('RM002', jsonb_build_object('option', 'weights.' || v_key,
+      'valid', (select jsonb_agg(k order by k) from jsonb_object_keys(remem._default_weights()) k)), 'Choose one of the weights');
+  end loop;
+  for v_key in select e.key from jsonb_each(weights) e
+    where jsonb_typeof(e.value) <> 'number' or not (e.value #>> '{}')::numeric between 0 and 10 loop
+    perform remem._raise('RM001', jsonb_build_object('argument', 'weights.' || v_key, 'value', weights -> v_key), 'A number from 0 to 10');
+  end loop;
+  if (weights ->> 'vector')::float8 > 1 then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'weights.vector', 'value', weights -> 'vector'),
+      'A share from 0 (lexical only) to 1 (vector only)');
+  end if;
+end
+$$;
+comment on function remem._check_weights(jsonb) is 'Refuses unknown or unusable weights.';
+
+-- Everything that restricts rows in one jsonpath predicate, or null. The workspace is part of it, so that
+-- the GIN index looks up this tenant's rows only.
+create or replace function remem._row_filter(workspace text, options jsonb) returns jsonpath
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_filter jsonpath := remem._filter(options ->> 'filter');
+  v_parts text[] := '{}';
+  v_key text;
+begin
+  foreach v_key in array array['kind', 'scope'] loop
+    if jsonb_typeof(options -> (v_key || 's')) = 'array' and jsonb_array_length(options -> (v_key || 's')) > 0 then
+      v_parts := v_parts || ('(' || (select string_agg(format('$.%s == %s', v_key, e), ' || ')
+        from jsonb_array_elements(options -> (v_key || 's')) e) || ')');
+    end if;
+  end loop;
+  if v_filter is not null then
+    v_parts := v_parts || format('(%s)', v_filter);
+  end if;
+  if cardinality(v_parts) = 0 then
+    return null;
+  end if;
+  return format('$.workspace == %s && %s', to_jsonb(workspace), array_to_string(v_parts, ' && '))::jsonpath;
+end
+$$;
+comment on function remem._row_filter(text, jsonb) is 'The predicate that kinds, scopes and filter make together.';
+
+-- Inverse document frequency of BM25 in the form that is never negative (Robertson and Zaragoza 2009; Lucene).
+create or replace function remem._idf(documents bigint, frequency bigint) returns float8
+language sql immutable parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select ln(1 + (greatest(documents, frequency) - frequency + 0.5) / (frequency + 0.5))
+$$;
+comment on function remem._idf(bigint, bigint) is 'BM25 inverse document frequency, never negative.';
+
+-- Distinct lexemes of a query with their document frequencies, rare ones first. A frequency is counted
+-- exactly up to `cap` by the index alone; beyond, the middle between cap and all is assumed.
+create or replace function remem._query_terms(
+  workspace text, query text, dictionaries regdictionary[], documents bigint, cap int,
+  out lexemes text[], out frequencies bigint[], out idfs float8[]
+)
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  select coalesce(array_agg(t.lexeme order by t.frequency, t.lexeme), '{}'),
+    coalesce(array_agg(t.frequency order by t.frequency, t.lexeme), '{}'),
+    coalesce(array_agg(remem._idf(documents, t.frequency) order by t.frequency, t.lexeme), '{}')
+  into lexemes, frequencies, idfs
+  from (
+    select l.lexeme,
+      case when c.n > cap then greatest(cap, sqrt(cap::float8 * documents)::bigint) else c.n end as frequency
+    from (select distinct x.lexeme from remem._lexemes(left(query, 20000), dictionaries) x limit 64) l
+    cross join lateral (
+      select count(*) as n from (
+        select from remem.posting p
+        where p.workspace = _query_terms.workspace and p.lexeme = l.lexeme limit cap + 1) s
+    ) c
+  ) t;
+end
+$$;
+comment on function remem._query_terms(text, text, regdictionary[], bigint, int) is 'The lexemes a query asks for, rarest first.';

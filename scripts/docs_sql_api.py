@@ -1,8 +1,8 @@
 """Generate docs/sql-api.md from the comments in a freshly installed database.
 
 Public functions are grouped by the file of ``sql/`` that defines them, in load order; the title of
-a group is the first line of that file. Result types come with their columns, views with their
-comment.
+a group is how the first comment of that file begins. Result types come with their columns, views
+with their comment.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def read_stages() -> list[tuple[str, list[str]]]:
         text = path.read_text(encoding="utf-8")
         names = [name for name in _DEFINES.findall(text) if not name.startswith("_")]
         if names:
-            first = text.lstrip().splitlines()[0]
-            title = first.removeprefix("--").strip() if first.startswith("--") else path.stem
+            first = text.lstrip().splitlines()[0].removeprefix("--").strip()
+            title = re.split(r"[:.](?:\s|$)", first)[0]
             stages.append((title, names))
     return stages
 
@@ -157,8 +157,12 @@ def render(catalog: Catalog, stages: list[tuple[str, list[str]]]) -> str:
     for type_name in dict.fromkeys(column.type_name for column in catalog.columns):
         columns = [column for column in catalog.columns if column.type_name == type_name]
         lines += ["", f"### {type_name}", "", columns[0].type_comment, ""]
-        lines += ["| column | type | meaning |", "|---|---|---|"]
-        lines += [f"| {c.name} | {c.of_type} | {cell(c.comment)} |" for c in columns]
+        explained = any(column.comment for column in columns)
+        lines += ["| column | type | meaning |" if explained else "| column | type |"]
+        lines += ["|---|---|---|" if explained else "|---|---|"]
+        for c in columns:
+            meaning = f" {cell(c.comment)} |" if explained else ""
+            lines.append(f"| {c.name} | {c.of_type} |{meaning}")
     if catalog.views:
         lines += ["", "## Views", "", "| view | what it shows |", "|---|---|"]
         lines += [f"| remem.{name} | {cell(comment)} |" for name, comment in catalog.views]

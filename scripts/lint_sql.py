@@ -21,7 +21,8 @@ from scripts.generated import ROOT
 
 RULES = """
 sql/ holds create or replace, comment, grant, revoke and do blocks, nothing else
-every function pins search_path with pg_temp last
+every function pins search_path with pg_temp last; a private one with a SQL-standard body (return
+  ..., begin atomic) may leave it out to be inlined, for such a body is bound when it is created
 every function states its volatility and carries a comment
 private functions are SECURITY INVOKER; public ones are SECURITY DEFINER and authorise first
 one definition per function name
@@ -61,6 +62,7 @@ class Function:
     name: str
     options: dict[str, Any]
     body: str
+    bound: bool
     replace: bool
     file: str
     line: int
@@ -96,14 +98,17 @@ def as_function(node: Any, file: str, line: int) -> Function:
     written = options.get("as")
     body = "".join(part.sval for part in written) if written else ""
     name = node.funcname[-1].sval
-    return Function(name, options, body, bool(node.replace), file, line)
+    bound = node.sql_body is not None
+    return Function(name, options, body, bound, bool(node.replace), file, line)
 
 
 def check_function(function: Function) -> Iterator[str]:
     """What is wrong with one function by itself."""
     name, options = function.name, function.options
     path = options.get("set search_path")
-    if path is None:
+    if path is None and function.bound and function.private:
+        pass
+    elif path is None:
         yield f"{name} does not pin search_path"
     elif path[-1] != "pg_temp" or path[0] != "pg_catalog":
         yield f"{name} pins search_path to {', '.join(path)}: pg_catalog is first, pg_temp last"
@@ -215,10 +220,10 @@ def spot(sql: dict[str, str], migrations: dict[str, str]) -> str:
     The first line stands for what the installer does before: the schema is its own, and nothing
     but pg_catalog and that schema is on the path. Bodies in plpgsql are left out, because the
     parser behind pgspot knows no composite types; they are safe when their path is, which is one
-    of our own rules.
+    of our own rules. Functions with a SQL-standard body are left out, because pgspot reads none.
     """
     head = "create schema remem; set search_path = pg_catalog, remem, pg_temp;\n"
-    script = head + "\n".join(map(without_templates, [*migrations.values(), *sql.values()]))
+    script = head + "\n".join(map(_for_pgspot, [*migrations.values(), *sql.values()]))
     with tempfile.NamedTemporaryFile("w", suffix=".sql", encoding="utf-8") as file:
         file.write(script)
         file.flush()
@@ -229,6 +234,17 @@ def spot(sql: dict[str, str], migrations: dict[str, str]) -> str:
             text=True,
         )
     return (done.stdout + done.stderr).strip() if done.returncode else ""
+
+
+def _for_pgspot(text: str) -> str:
+    raw = without_templates(text).encode()
+    kept = []
+    for statement in pglast.parse_sql(raw.decode()):
+        node, start = statement.stmt, statement.stmt_location
+        if not (isinstance(node, ast.CreateFunctionStmt) and node.sql_body is not None):
+            end = start + statement.stmt_len if statement.stmt_len else len(raw)
+            kept.append(raw[start:end].decode().rstrip() + ";\n")
+    return "".join(kept)
 
 
 def main() -> int:

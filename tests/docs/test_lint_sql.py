@@ -66,6 +66,14 @@ def test_a_public_function_in_sql_authorises_in_its_first_query() -> None:
     assert findings(f"{head} select 1; select remem._authorize_any() {tail}") != []
 
 
+def test_a_private_function_with_a_bound_body_may_leave_its_path_to_be_inlined() -> None:
+    bound = PRIVATE.replace("set search_path = pg_catalog, remem, pg_temp\n", "")
+    assert any("does not pin search_path" in text for text in findings(bound))
+    bound = bound.replace("as $$ select n / 2 $$", "return n / 2")
+    assert findings(bound) == []
+    assert spot({"sql/10_a.sql": bound + PUBLIC}, {}) == ""
+
+
 def test_a_function_defined_twice_is_named_with_both_places() -> None:
     found = lint({"sql/10_a.sql": PRIVATE, "sql/20_b.sql": PRIVATE}, {})
     assert [str(f) for f in found] == [

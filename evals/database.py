@@ -24,7 +24,9 @@ def temporary_database(settings: Mapping[str, str] | None = None) -> Iterator[st
     directory = Path(tempfile.mkdtemp(prefix="remem-"))
     directory.chmod(0o711)  # as root the server runs as another account, which has to pass
     try:
-        with EmbeddedServer(directory / "data", settings={**_SETTINGS, **(settings or {})}) as server:
+        with EmbeddedServer(
+            directory / "data", settings={**_SETTINGS, **(settings or {})}
+        ) as server:
             migrate(server.dsn)
             yield server.dsn
     finally:

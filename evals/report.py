@@ -55,7 +55,38 @@ def category_table(results: Mapping[str, Mapping[str, Any]]) -> str:
     return table(["mode", "category", "questions", *COLUMNS], rows)
 
 
+def locomo_page(document: Mapping[str, Any], modes: Sequence[str]) -> str:
+    """The whole report as Markdown: modes, categories, what was left out, what was degraded."""
+    results = {mode: document[mode] for mode in modes}
+    lines = [
+        f"{document['questions']} questions over {document['turns']} turns of "
+        f"{document['conversations']} conversations, "
+        f"model {document['model']}, k = {document['k']}",
+        "",
+        mode_table(results),
+        "",
+        category_table(results),
+        "",
+    ]
+    embedding = document["question_embedding"]
+    if embedding["p50_ms"] is not None:
+        lines.append(
+            f"Milliseconds are those of the recall call. Embedding a question took "
+            f"{embedding['p50_ms']:.1f} (p95 {embedding['p95_ms']:.1f}) besides."
+        )
+    lines.append(
+        f"Loaded {document['load_turns_per_second']:.0f} turns a second without embedding."
+    )
+    if document["left_out"]:
+        parts = [f"{count} {reason}" for reason, count in document["left_out"].items() if count]
+        lines.append(f"Left out: {', '.join(parts)}.")
+    for mode in modes:
+        for state, count in document[mode]["degraded"].items():
+            lines.append(f"Degraded in {mode}: {state}, {count} times.")
+    return "\n".join(lines)
+
+
 def print_json(document: Mapping[str, Any]) -> None:
     """The document, and nothing else, on standard output."""
-    json.dump(document, sys.stdout, indent=2, ensure_ascii=False)
+    json.dump(document, sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
     sys.stdout.write("\n")

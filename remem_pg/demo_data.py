@@ -96,7 +96,7 @@ FIRST: list[dict[str, Any]] = [
         "title": "INC-2291: labels printed twice",
         "tags": ["incident", "printing"],
         "occurred_at": "2025-03-04T02:10:00+00:00",
-        "body": "INC-2291: the label service printed every sticker twice for forty minutes. "
+        "body": "The label service printed every sticker twice for forty minutes. "
         "A consumer acknowledged its job only after a slow upload, so the queue handed it out "
         "again.",
     },
@@ -106,7 +106,7 @@ FIRST: list[dict[str, Any]] = [
         "title": "INC-2304: checkout down for 18 minutes",
         "tags": ["incident", "postgres"],
         "occurred_at": "2025-03-12T16:40:00+00:00",
-        "body": "INC-2304: checkout answered 503 for eighteen minutes. An ALTER TABLE waited for a "
+        "body": "Checkout answered 503 for eighteen minutes. An ALTER TABLE waited for a "
         "lock, everything queued behind it and the connection pool ran dry. Since then "
         "migrations set lock_timeout to two seconds.",
     },
@@ -116,7 +116,7 @@ FIRST: list[dict[str, Any]] = [
         "title": "INC-2340: expired certificate",
         "tags": ["incident", "tls"],
         "occurred_at": "2025-04-22T05:15:00+00:00",
-        "body": "INC-2340: the webhook endpoint refused all carriers for an hour because its TLS "
+        "body": "The webhook endpoint refused all carriers for an hour because its TLS "
         "certificate had run out; renewal is automatic now.",
     },
     {

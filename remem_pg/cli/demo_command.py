@@ -14,7 +14,14 @@ from remem_pg.cli.settings import Settings, print_json
 if TYPE_CHECKING:
     from remem_pg.demo import Answer, DemoResult
 
-MEMORY_WIDTH = 130
+FIRST_WIDTH = 130
+REST_WIDTH = 50
+OUTCOMES = {
+    "created": "created",
+    "new_version": "corrected by a new version",
+    "merged": "merged with the same text",
+    "unchanged": "unchanged",
+}
 
 
 def demo(
@@ -42,7 +49,7 @@ def demo(
 
 def _print_load(settings: Settings, result: DemoResult) -> None:
     counts = ", ".join(
-        f"{count} {name.replace('_', ' ')}" for name, count in sorted(result.outcomes.items())
+        f"{count} {OUTCOMES.get(name, name)}" for name, count in sorted(result.outcomes.items())
     )
     settings.out.print(
         f"{sum(result.outcomes.values())} memories of a made-up team: {counts}.\n"
@@ -61,7 +68,10 @@ def _print_answer(settings: Settings, number: int, answer: Answer) -> None:
     head.append(answer.question.text, style="bold").append(f"  ({answer.question.shows})", "dim")
     out.print(head)
     marks = [is_expected(answer.question, hit) for hit in answer.hits]
-    out.print(output.hits_table(answer.hits, limit=MEMORY_WIDTH, origin=False, mark=marks))
+    table = output.hits_table(
+        answer.hits, limit=FIRST_WIDTH, rest=REST_WIDTH, origin=False, mark=marks
+    )
+    out.print(table)
     for line in output.degraded_lines(answer.degraded):
         out.print(line, style="yellow")
     if not answer.ok:

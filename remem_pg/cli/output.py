@@ -84,7 +84,7 @@ def hit_cell(hit: Any, *, limit: int | None = None, origin: bool = True) -> Text
     body = hit.body if limit is None else shorten(hit.body, limit)
     cell = Text()
     if hit.title and hit.title not in hit.body:
-        cell.append(shorten(hit.title, 120) + ": ", style="bold")
+        cell.append(shorten(hit.title, min(limit or 120, 120)) + ": ", style="bold")
     cell.append(clean(body))
     if origin:
         cell.append("\n" + _origin(hit), style="dim")
@@ -96,6 +96,7 @@ def hits_table(
     hits: Iterable[Any],
     *,
     limit: int | None = None,
+    rest: int | None = None,
     origin: bool = True,
     mark: Sequence[bool] | None = None,
 ) -> Table:
@@ -104,6 +105,7 @@ def hits_table(
     Args:
         hits: recall hits in rank order.
         limit: cut each memory after so many characters; None shows it whole.
+        rest: the same for every hit but the first.
         origin: show kind, ref, session, date and duplicates.
         mark: one flag per hit; a marked one gets an arrow and is bold.
     """
@@ -121,7 +123,7 @@ def hits_table(
             f"{'→ ' if marked else ''}{hit.rank}",
             number(hit.score),
             number(hit.relevance),
-            hit_cell(hit, limit=limit, origin=origin),
+            hit_cell(hit, limit=rest if rest and index else limit, origin=origin),
             style="bold" if marked else None,
         )
     return table

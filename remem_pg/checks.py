@@ -19,6 +19,10 @@ from uuid import UUID
 from remem_pg.errors import InvalidArgument, RememError, TextRefused, UnknownOption, VectorRefused
 from remem_pg.vector import Vector
 
+TEXT_LIMIT = 64_000_000
+"""Longest text, in characters, that is sent at all. The server's own limits are far below; beyond
+about four times this, Postgres and the protocol fail without naming anything."""
+
 JSON_DEPTH = 200
 """Deepest nesting of a JSON argument; Python's encoder and Postgres's parser both go further."""
 
@@ -31,6 +35,8 @@ def text(value: Any, argument: str) -> str:
         raise InvalidArgument(
             f"{argument} must be text, not {type(value).__name__}", detail={"argument": argument}
         )
+    if len(value) > TEXT_LIMIT:
+        raise TextRefused(detail={"argument": argument, "got": len(value), "limit": TEXT_LIMIT})
     if "\0" in value:
         raise TextRefused(
             detail={
@@ -193,11 +199,12 @@ def json_text(value: Any, argument: str) -> str:
     """A JSON value as text; times inside become ISO 8601 and must be aware."""
     plain = _plain(value, argument, JSON_DEPTH)
     try:
-        return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        encoded = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except ValueError:  # an int beyond the interpreter's digit limit
         raise InvalidArgument(
             f"{argument} holds a number with too many digits", detail={"argument": argument}
         ) from None
+    return text(encoded, argument)
 
 
 def _plain(value: Any, path: str, depth: int) -> Any:

@@ -8,12 +8,14 @@ without a vector and says so.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from remem_pg import checks
+from remem_pg.errors import InvalidArgument
 from remem_pg.vector import Vector
 
 if TYPE_CHECKING:
@@ -27,7 +29,9 @@ class Embedder:
 
     def __init__(self, spec: Any) -> None:
         self.spec = spec
-        self.explicit = spec != "auto" if isinstance(spec, str) else spec is not None
+        self.explicit = spec is not None
+        if isinstance(spec, str) and spec == "auto":
+            self.explicit = os.environ.get("REMEM_EMBEDDING", "auto") not in ("", "auto")
         """Whether the caller chose the model, so that an empty workspace may be moved to it."""
         self.descriptor: dict[str, Any] = {}
         self.fingerprint: str | None = None
@@ -38,7 +42,11 @@ class Embedder:
         self._logged: set[str] = set()
 
     def prepare(self) -> str | None:
-        """The fingerprint of the model's space, or None without a model. Never raises."""
+        """The fingerprint of the model's space, or None without a model.
+
+        Raises InvalidArgument for a spec that is no model at all; a model that cannot be had is
+        logged.
+        """
         with self._lock:
             if not self._resolved:
                 self._resolve()
@@ -46,13 +54,13 @@ class Embedder:
         return self.fingerprint
 
     def _resolve(self) -> None:
-        from remem_pg.embedding.base import descriptor_of, fingerprint
-        from remem_pg.embedding.resolve import resolve_embedding
-
         if self.spec is None:
             self.reason = "embedding=None"
             return
         try:
+            from remem_pg.embedding.base import descriptor_of, fingerprint
+            from remem_pg.embedding.resolve import resolve_embedding
+
             found = resolve_embedding(self.spec)
             self.reason = " ".join(part for part in (found.reason, found.hint) if part)
             if found.model is None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, TypeVar, cast
 
 from remem_pg import calls, checks
@@ -17,6 +17,9 @@ from remem_pg.steps import Flow, Run, Session, Together, Work
 from remem_pg.vector import Vector
 
 T = TypeVar("T")
+
+BATCH_CHARACTERS = 4_000_000
+"""Where a statement of remember_many ends early: a JSON parameter has a limit, and memory too."""
 
 
 # write
@@ -32,10 +35,19 @@ def remember(session: Session, body: Any, fields: Mapping[str, Any]) -> Flow[Mem
         try:
             ref: MemoryRef = yield Run(calls.remember(session.workspace, ready[0]))
             return ref
-        except (DimensionMismatch, UnknownSpace):
+        except (DimensionMismatch, UnknownSpace) as error:
             if "embedding" in item or not (yield from forget_space(session, attempt)):
-                raise
+                raise _alone(error) from error.__cause__
+        except RememError as error:
+            raise _alone(error) from error.__cause__
     raise AssertionError("unreachable: the second attempt returns or raises")
+
+
+def _alone(error: RememError) -> RememError:
+    """To the server one memory is a batch of one; its caller knows of no item 1."""
+    error.item_no = None
+    error.detail.pop("item", None)
+    return error
 
 
 def remember_many(
@@ -58,13 +70,12 @@ def remember_many(
             detail={"argument": "items"},
         )
     numbered = enumerate(items, 1)
-    first = list(islice(numbered, batch_size))
-    second = list(islice(numbered, batch_size))
+    first, second = _take(numbered, batch_size), _take(numbered, batch_size)
 
     def all_batches() -> Flow[list[MemoryRef]]:
         refs: list[MemoryRef] = []
         batch = first
-        following = chain([second], iter(lambda: list(islice(numbered, batch_size)), []))
+        following = chain([second], iter(lambda: _take(numbered, batch_size), []))
         while batch:
             refs += yield from _batch(session, batch, on_error)
             batch = next(following, [])
@@ -74,6 +85,19 @@ def remember_many(
         stored: list[MemoryRef] = yield Together(all_batches())
         return stored
     return (yield from all_batches())
+
+
+def _take(numbered: Iterator[tuple[int, Any]], batch_size: int) -> list[tuple[int, Any]]:
+    """The next items of one statement: at most ``batch_size``, and few when they are long."""
+    batch: list[tuple[int, Any]] = []
+    characters = 0
+    for number, raw in numbered:
+        batch.append((number, raw))
+        body = raw.get("body") if isinstance(raw, Mapping) else None
+        characters += len(body) if isinstance(body, str) else 0
+        if len(batch) == batch_size or characters > BATCH_CHARACTERS:
+            break
+    return batch
 
 
 def _batch(
@@ -109,8 +133,9 @@ def _batch(
             raise _renumbered(error, numbers) from error.__cause__
         except RememError as error:
             raise _renumbered(error, numbers) from error.__cause__
-        for position, ref in enumerate(answered):
-            refs[numbers[position]] = _placed(ref, numbers[position])
+        for position, ref in enumerate(answered, 1):
+            number = numbers[(ref.item_no or position) - 1]
+            refs[number] = _placed(ref, number)
         # a report does not raise: the items refused for a vector this client made go again
         again = [
             i

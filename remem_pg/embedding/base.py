@@ -1,0 +1,137 @@
+"""What an embedding model is, what identifies its space, and the check of what it returns."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from remem_pg.errors import (
+    DimensionMismatch,
+    EmbeddingUnavailable,
+    InvalidArgument,
+    RememError,
+    VectorRefused,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+HASH_BACKEND = "remem-local-hash"
+IDENTITY = (
+    "backend",
+    "asset",
+    "dimensions",
+    "pooling",
+    "normalization",
+    "dtype",
+    "query_prompt",
+    "document_prompt",
+)
+"""The descriptor's keys that make two spaces the same space, in the order of the fingerprint."""
+
+
+@runtime_checkable
+class EmbeddingModel(Protocol):
+    """Anything that turns texts into vectors of one length.
+
+    `embed` takes the texts as they are.  A model that wants prompts in front of questions or
+    documents names them in an optional `descriptor` (see `descriptor_of`), and the caller puts them
+    there.
+    """
+
+    @property
+    def id(self) -> str:
+        """Stable: another model, or another version of it, has another id."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """The length of every vector."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return an array of shape `(len(texts), dimensions)`."""
+        ...
+
+
+def descriptor_of(model: EmbeddingModel) -> dict[str, Any]:
+    """The description of the model's space, as `remem.register_space` takes it.
+
+    It is the model's own `descriptor` if it has one.  Otherwise the id stands for the whole
+    identity.  Raises InvalidArgument when the two dimensions differ.
+    """
+    own = getattr(model, "descriptor", None)
+    described = dict(own) if isinstance(own, Mapping) else {}
+    result = {
+        "name": model.id,
+        "backend": "callable",
+        "asset": model.id,
+        "dimensions": model.dimensions,
+        "pooling": "",
+        "normalization": "",
+        "dtype": "float32",
+        "query_prompt": "",
+        "document_prompt": "",
+    } | described
+    if result["dimensions"] != model.dimensions:
+        raise InvalidArgument(
+            f"the descriptor of {model.id} says {result['dimensions']} dimensions, "
+            f"the model {model.dimensions}",
+            detail={"argument": "descriptor", "got": result["dimensions"]},
+        )
+    return result
+
+
+def fingerprint(descriptor: Mapping[str, Any]) -> str:
+    """SHA-256 in hex of the identity keys, one per line, as `remem._fingerprint` computes it."""
+    values = ("" if descriptor.get(key) is None else str(descriptor[key]) for key in IDENTITY)
+    return hashlib.sha256("\n".join(values).encode()).hexdigest()
+
+
+def checked(model: EmbeddingModel, texts: Sequence[str]) -> NDArray[np.float32]:
+    """Embed `texts` and refuse what cannot be stored; `(len(texts), model.dimensions)` float32.
+
+    Raises EmbeddingUnavailable when the model fails or returns something else than one row per
+    text; DimensionMismatch for rows of another length; VectorRefused, with the item (from 1), for
+    NaN, infinity, or a vector without a direction.  Only the built-in hash may return zeros: they
+    stand for a text without any feature.
+    """
+    import numpy as np
+
+    try:
+        raw = model.embed(texts)
+        rows = [np.asarray(row, dtype=np.float64) for row in raw]
+    except RememError:
+        raise
+    except Exception as error:  # a model is somebody else's code
+        raise EmbeddingUnavailable(
+            f"the embedding model {model.id} failed: {type(error).__name__}: {error}"
+        ) from error
+    if len(rows) != len(texts):
+        raise EmbeddingUnavailable(
+            f"the embedding model {model.id} returned {len(rows)} vectors for {len(texts)} texts"
+        )
+    for number, row in enumerate(rows, 1):
+        if row.shape != (model.dimensions,):
+            got = row.size if row.ndim == 1 else list(row.shape)
+            raise DimensionMismatch(
+                detail={
+                    "got": got,
+                    "expected": model.dimensions,
+                    "space": descriptor_of(model)["name"],
+                    "item": number,
+                }
+            )
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite and is refused
+        result = np.asarray(rows, dtype=np.float32).reshape(len(texts), model.dimensions)
+    may_be_zero = descriptor_of(model)["backend"] == HASH_BACKEND
+    for number, vector in enumerate(result, 1):
+        finite = bool(np.isfinite(vector).all())
+        if not finite or not (vector.any() or may_be_zero):
+            why = "is all zero" if finite else "holds NaN or infinity"
+            raise VectorRefused(
+                f"the vector of the embedding model {model.id} {why}", detail={"item": number}
+            )
+    return result

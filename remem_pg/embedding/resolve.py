@@ -1,0 +1,173 @@
+"""Which embedding model is used: one decision, with its reason and the way to a better one."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from remem_pg.embedding.base import EmbeddingModel
+from remem_pg.errors import EmbeddingUnavailable, InvalidArgument
+
+if TYPE_CHECKING:
+    from remem_pg.embedding.onnx import OnnxEmbedding
+
+BETTER = "For a neural model: pip install 'remem-pg[minilm]'."
+NAMES = ("auto", "hash", "minilm", "none")
+
+
+@dataclass(frozen=True)
+class ResolvedEmbedding:
+    """The chosen model (None: this client makes no vectors), why, and how to get a better one."""
+
+    model: EmbeddingModel | None
+    reason: str
+    hint: str | None = None
+
+
+def resolve_embedding(spec: Any = None) -> ResolvedEmbedding:
+    """Choose the model for `spec`.
+
+    `"hash"`, `"minilm"`, `"none"`, the path of a model directory or file, a model, or a callable
+    with the attributes `id` and `dimensions` is taken as said: EmbeddingUnavailable when it cannot
+    be had, InvalidArgument when it is none of these.  So is what REMEM_EMBEDDING says when `spec`
+    is None or `"auto"`.  Without a word from anyone: the directory in REMEM_MODEL_PATH, the first
+    usable one in the model cache, the installed MiniLM package, else the built-in hash, and
+    whatever failed on the way is in the reason.  Nothing is downloaded.
+    """
+    if isinstance(spec, os.PathLike):
+        return _directory(Path(spec))
+    if spec is None or spec == "auto":
+        said = os.environ.get("REMEM_EMBEDDING") or "auto"
+        return _automatic() if said == "auto" else _named(said)
+    if isinstance(spec, str):
+        return _named(spec)
+    return _object(spec)
+
+
+def model_cache() -> Path:
+    """Where models are kept: `$XDG_CACHE_HOME/remem/models` (default `~/.cache`)."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG specification: a relative path is invalid and ignored.
+    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "remem" / "models"
+
+
+def _named(spec: str) -> ResolvedEmbedding:
+    if spec == "none":
+        return ResolvedEmbedding(None, "no embedding was asked for")
+    if spec == "hash":
+        return _hash("the built-in hash was asked for", None)
+    if spec == "minilm":
+        from remem_pg.embedding.onnx import MINILM_HINT, packaged_minilm
+
+        model = packaged_minilm()
+        if model is None:
+            raise EmbeddingUnavailable("the MiniLM package is not installed", hint=MINILM_HINT)
+        return _loaded(model, "the installed MiniLM package")
+    path = Path(spec).expanduser()
+    if os.sep in spec or path.exists():
+        return _directory(path)
+    raise InvalidArgument(
+        f"unknown embedding {spec!r}",
+        detail={"argument": "embedding", "value": spec, "valid": list(NAMES)},
+        hint=f"one of {', '.join(NAMES)}, or the path of a model directory",
+    )
+
+
+def _automatic() -> ResolvedEmbedding:
+    configured = os.environ.get("REMEM_MODEL_PATH")
+    if configured:
+        try:
+            return _directory(Path(configured))
+        except EmbeddingUnavailable as error:
+            return _hash(f"REMEM_MODEL_PATH failed ({error.message})", error.hint)
+    missing = [name for name in ("onnxruntime", "tokenizers") if not _installed(name)]
+    cached = _cached_directories()
+    if missing:
+        if cached:
+            from remem_pg.embedding.onnx_network import ONNX_HINT
+
+            reason = f"the models in {model_cache()} need {' and '.join(missing)}"
+            return _hash(reason, f"Install them: {ONNX_HINT}.")
+        return _hash("no neural model is installed", BETTER)
+    from remem_pg.embedding.onnx import packaged_minilm
+
+    failed: list[str] = []
+    candidates: list[Callable[[], ResolvedEmbedding]] = [
+        lambda directory=directory: _directory(directory)  # type: ignore[misc]
+        for directory in cached
+    ]
+    packaged = packaged_minilm()
+    if packaged is not None:
+        candidates.append(lambda: _loaded(packaged, "the installed MiniLM package"))
+    for candidate in candidates:
+        try:
+            found = candidate()
+        except EmbeddingUnavailable as error:
+            failed.append(error.message)
+        else:
+            return ResolvedEmbedding(found.model, "; ".join([found.reason, *failed]), None)
+    if failed:
+        return _hash("; ".join(failed), "Remove or repair that model.")
+    return _hash("no neural model is installed", BETTER)
+
+
+def _cached_directories() -> Sequence[Path]:
+    try:
+        return sorted(path for path in model_cache().iterdir() if path.is_dir())
+    except OSError:  # no cache, or one that we may not read: the same as an empty one
+        return []
+
+
+def _directory(path: Path) -> ResolvedEmbedding:
+    from remem_pg.embedding.onnx import OnnxEmbedding
+
+    return _loaded(OnnxEmbedding(path), f"the model in {path}")
+
+
+def _loaded(model: OnnxEmbedding, reason: str) -> ResolvedEmbedding:
+    # Loaded now: a broken model is found while there is still a choice.
+    model.load()
+    return ResolvedEmbedding(model, reason)
+
+
+def _hash(reason: str, hint: str | None) -> ResolvedEmbedding:
+    from remem_pg.embedding.hash import HashEmbedding
+
+    return ResolvedEmbedding(HashEmbedding(), reason, hint)
+
+
+def _installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+def _object(spec: Any) -> ResolvedEmbedding:
+    identified = not isinstance(spec, type) and hasattr(spec, "id")
+    if identified and callable(getattr(spec, "embed", None)) and hasattr(spec, "dimensions"):
+        return ResolvedEmbedding(spec, "the model that was passed in")
+    if identified and callable(spec) and hasattr(spec, "dimensions"):
+        return ResolvedEmbedding(CallableEmbedding(spec), "the function that was passed in")
+    raise InvalidArgument(
+        f"{type(spec).__name__} is not an embedding model",
+        detail={"argument": "embedding", "value": type(spec).__name__},
+        hint="a model has id, dimensions and embed(texts); a function has the first two",
+    )
+
+
+class CallableEmbedding:
+    """A function `texts -> (n, dimensions)` with the attributes `id` and `dimensions`, as a model.
+
+    Its optional attribute `descriptor` is kept.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self.id: str = function.id
+        self.dimensions: int = function.dimensions
+        self.descriptor: Any = getattr(function, "descriptor", None)
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        return self._function(texts)

@@ -193,6 +193,25 @@ as $$
 $$;
 comment on function remem._cap_source_class(text, text) is 'The less trusted of a claimed source class and the cap.';
 
+-- Stored text is NFC, in every value and key. JSON's punctuation composes with nothing, but the last letter
+-- of an escape would (the n of \n before a tilde): a stop keeps them apart. `\.` marks it, since no JSON
+-- document holds that after an escape.
+create or replace function remem._normalize_json(value jsonb) returns jsonb
+language plpgsql immutable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_text text := value::text;
+begin
+  if octet_length(v_text) = length(v_text) or v_text is nfc normalized then
+    return value;
+  end if;
+  v_text := regexp_replace(v_text, '\\(u[0-9a-f]{4}|.)', '\\\1\\.', 'g');
+  return regexp_replace(normalize(v_text, nfc), '\\(u[0-9a-f]{4}|.)\\\.', '\\\1', 'g')::jsonb;
+end
+$$;
+comment on function remem._normalize_json(jsonb) is 'The document with all its text in NFC.';
+
 -- The whole way from JSON to something that can be stored. Runs with time zone UTC (set by the caller),
 -- so that a datetime without a zone means the same on every server.
 create or replace function remem._prepare_item(
@@ -207,10 +226,7 @@ declare
   v_result remem._prepared_item;
   v_text text;
 begin
-  -- Stored text is NFC. No JSON punctuation composes with what follows it, so the document stays whole.
-  if octet_length(item::text) <> length(item::text) then
-    item := normalize(item::text, nfc)::jsonb;
-  end if;
+  item := remem._normalize_json(item);
   v_item := remem._check_item(remem._parse_item(item, keys, item_no), item_no);
   v_item.source_class := remem._cap_source_class(v_item.source_class, max_source_class);
   v_text := remem._document_text(v_item.title, v_item.summary, v_item.body, v_item.speaker, v_item.aliases, v_item.tags);

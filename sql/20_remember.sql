@@ -4,6 +4,8 @@ create or replace function remem._remember(workspace text, items jsonb, on_error
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
 set timezone = 'UTC'
+set datestyle = 'ISO, MDY'
+set extra_float_digits = 1
 as $$
 declare
   v_workspace remem.workspace;
@@ -118,6 +120,7 @@ create or replace function remem.remember(
 ) returns remem.memory_ref
 language plpgsql volatile security definer
 set search_path = pg_catalog, remem, pg_temp
+set extra_float_digits = 1
 as $$
 declare
   v_item remem.memory_item;

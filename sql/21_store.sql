@@ -131,6 +131,8 @@ as $$
       and m.kind = (p.item).kind and m.scope = (p.item).scope
       and m.scope_ref is not distinct from (p.item).scope_ref and m.subject is not distinct from (p.item).subject
       and m.attribute is not distinct from (p.item).attribute
+      -- A row that is out of its time would swallow what is true now.
+      and m.valid_from is not distinct from (p.item).valid_from and m.valid_to is not distinct from (p.item).valid_to
     order by m.memory_no limit 1
   ) d on true
 $$;

@@ -1,0 +1,135 @@
+"""Whether the derived tables say the same as the memories: run after every test that writes a lot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+_LIVE = "m.superseded_at is null and m.forgotten_at is null"
+
+# Each query must find nothing. `posting` and `memory` are compared by analysing the text again.
+_CHECKS = {
+    "posting of a live memory differs from its text": f"""
+        with expected as (
+          select m.workspace, l.lexeme, m.memory_no, m.session_no, m.turn_no,
+            least(l.tf, 32767)::smallint as tf, m.doc_len
+          from remem.memory m
+          join remem.workspace w on w.workspace = m.workspace
+          cross join lateral remem._lexemes(
+            remem._document_text(m.title, m.summary, m.body, m.speaker, m.aliases, m.tags),
+            remem._language_dictionaries(w.language)) l
+          where {_LIVE}
+        ), actual as (
+          select p.workspace, p.lexeme, p.memory_no, p.session_no, p.turn_no, p.tf, p.doc_len
+          from remem.posting p
+        )
+        (select * from expected except select * from actual)
+        union all (select * from actual except select * from expected)
+    """,
+    "doc_len differs from the text": f"""
+        select m.workspace, m.memory_no, m.doc_len, a.doc_len
+        from remem.memory m
+        join remem.workspace w on w.workspace = m.workspace
+        cross join lateral (
+          select coalesce(sum(l.tf) filter (where not l.extra), 0) as doc_len
+          from remem._lexemes(
+            remem._document_text(m.title, m.summary, m.body, m.speaker, m.aliases, m.tags),
+            remem._language_dictionaries(w.language)) l) a
+        where {_LIVE} and m.doc_len <> a.doc_len
+    """,
+    "past posting of a live or unknown memory": f"""
+        select p.workspace, p.memory_no from remem.posting_past p
+        where not exists (select from remem.memory m where m.workspace = p.workspace
+          and m.memory_no = p.memory_no and not ({_LIVE}))
+    """,
+    "past memory whose postings are not the lexemes it had": f"""
+        select m.workspace, m.memory_no from remem.memory m
+        where not ({_LIVE}) and (
+          select array_agg(p.lexeme order by p.lexeme) from remem.posting_past p
+          where p.workspace = m.workspace and p.memory_no = m.memory_no
+        ) is distinct from (select array_agg(l order by l collate "C") from unnest(m.lexemes) l)
+    """,
+    "ref with more than one live memory": f"""
+        select m.workspace, m.ref from remem.memory m where m.ref is not null and {_LIVE}
+        group by 1, 2 having count(*) > 1
+    """,
+    "superseded memory without a successor": """
+        select m.workspace, m.memory_no from remem.memory m
+        where m.superseded_at is not null and not exists (select from remem.memory n
+          where n.workspace = m.workspace and n.memory_id = m.superseded_by
+            and n.ref is not distinct from m.ref)
+    """,
+    "tally differs from the number of live memories or their length": f"""
+        select w.workspace, t.n, t.doc_len, c.n, c.doc_len
+        from remem.workspace w
+        cross join lateral remem._count_tally(w.workspace, 0) t
+        cross join lateral (
+          select count(*) as n, coalesce(sum(m.doc_len), 0) as doc_len
+          from remem.memory m where m.workspace = w.workspace and {_LIVE}) c
+        where (t.n, t.doc_len) <> (c.n, c.doc_len)
+    """,
+    "session counter differs from its live turns": f"""
+        select s.workspace, s.session_ref, s.turns, s.doc_len, c.turns, c.doc_len
+        from remem.session s
+        cross join lateral (
+          select count(*) as turns, coalesce(sum(m.doc_len), 0) as doc_len from remem.memory m
+          where m.workspace = s.workspace and m.session_no = s.session_no and {_LIVE}) c
+        where (s.turns, s.doc_len) <> (c.turns, c.doc_len)
+    """,
+    "turn number above the session's last": """
+        select m.workspace, m.memory_no from remem.memory m
+        join remem.session s on s.workspace = m.workspace and s.session_no = m.session_no
+        where m.turn_no > s.last_turn
+    """,
+}
+
+_PER_SPACE = {
+    "vector without its live memory": f"""
+        select e.workspace, e.memory_no from remem.{{table}} e
+        where not exists (select from remem.memory m where m.workspace = e.workspace
+          and m.memory_no = e.memory_no and {_LIVE})
+    """,
+    "past vector of a live or unknown memory": f"""
+        select e.workspace, e.memory_no from remem.{{past}} e
+        where not exists (select from remem.memory m where m.workspace = e.workspace
+          and m.memory_no = e.memory_no and not ({_LIVE}))
+    """,
+    "tally differs from the number of vectors": """
+        select w.workspace, t.n, c.n from remem.workspace w
+        cross join lateral remem._count_tally(w.workspace, {number}) t
+        cross join lateral (
+          select count(*) as n from remem.{table} e where e.workspace = w.workspace) c
+        where t.n <> c.n
+    """,
+}
+
+_HASH_VECTORS = f"""
+    select m.workspace, m.memory_no from remem.memory m
+    join remem.workspace w on w.workspace = m.workspace and w.space_no = 1
+    cross join lateral (select remem._hash_embed(
+      remem._document_text(m.title, m.summary, m.body, m.speaker, m.aliases, m.tags)) as v) h
+    where {_LIVE} and not 0 = all (h.v)
+      and not exists (select from remem.embedding_1 e
+        where e.workspace = m.workspace and e.memory_no = m.memory_no)
+"""
+
+
+def problems(conn: psycopg.Connection[Any]) -> list[str]:
+    """Everything inconsistent in a database, in words; the owner's or a superuser's connection."""
+    checks: dict[str, sql.SQL | sql.Composed] = {k: sql.SQL(v) for k, v in _CHECKS.items()}
+    checks["live memory of a hash workspace without its vector"] = sql.SQL(_HASH_VECTORS)
+    for (number,) in conn.execute("select space_no from remem.embedding_space").fetchall():
+        for name, text in _PER_SPACE.items():
+            checks[f"{name} (space {number})"] = sql.SQL(text).format(
+                table=sql.Identifier(f"embedding_{number}"),
+                past=sql.Identifier(f"embedding_{number}_past"),
+                number=sql.Literal(number),
+            )
+    found = []
+    for name, query in checks.items():
+        rows = conn.execute(query).fetchall()
+        if rows:
+            found.append(f"{name}: {len(rows)} rows, e.g. {rows[0]}")
+    return found

@@ -17,7 +17,7 @@ declare
   v_prepared remem._prepared_item[] := '{}';
   v_wave remem._prepared_item[];
   v_session_refs text[];
-  v_session_nos bigint[];
+  v_session_nos int[];
   v_item jsonb;
   v_item_no int := 0;
   v_code text;
@@ -76,7 +76,7 @@ comment on function remem._remember(text, jsonb, text) is 'The one path of every
 
 -- In report mode a conflict of one item must not lose the others: those that are refused are taken out.
 create or replace function remem._insert_wave_reporting(
-  workspace remem.workspace, items remem._prepared_item[], session_refs text[], session_nos bigint[]
+  workspace remem.workspace, items remem._prepared_item[], session_refs text[], session_nos int[]
 ) returns setof remem.memory_ref
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
@@ -104,7 +104,7 @@ begin
   end loop;
 end
 $$;
-comment on function remem._insert_wave_reporting(remem.workspace, remem._prepared_item[], text[], bigint[]) is
+comment on function remem._insert_wave_reporting(remem.workspace, remem._prepared_item[], text[], int[]) is
   'Stores a wave and reports conflicts per item.';
 
 create or replace function remem.remember(

@@ -2,18 +2,18 @@
 
 -- The postings of live rows to be written. Called for new rows and for rows that come back.
 create or replace function remem._add_postings(workspace text, items remem._prepared_item[], memory_nos bigint[],
-  session_nos bigint[], turn_nos int[]) returns void
+  session_nos int[], turn_nos int[]) returns void
 language sql volatile
 set search_path = pg_catalog, remem, pg_temp
 as $$
-  insert into remem.posting (workspace, lexeme, memory_no, session_no, doc_len, turn_no, tf)
-  select _add_postings.workspace, l.lexeme, m.memory_no, m.session_no, p.doc_len, m.turn_no, least(l.tf, 32767)
+  insert into remem.posting (workspace, lexeme, memory_no, session_no, turn_no, doc_len, tf)
+  select _add_postings.workspace, l.lexeme, m.memory_no, m.session_no, m.turn_no, least(p.doc_len, 32767), least(l.tf, 32767)
   from unnest(items) with ordinality p
   join unnest(memory_nos, session_nos, turn_nos) with ordinality m (memory_no, session_no, turn_no, ordinality)
     on m.ordinality = p.ordinality
   cross join lateral unnest(p.lexemes, p.tfs) l (lexeme, tf)
 $$;
-comment on function remem._add_postings(text, remem._prepared_item[], bigint[], bigint[], int[]) is 'Writes the inverted index of new rows.';
+comment on function remem._add_postings(text, remem._prepared_item[], bigint[], int[], int[]) is 'Writes the inverted index of new rows.';
 
 -- Vectors of live rows, scaled to length one so that half precision neither overflows nor vanishes.
 -- A row that has one keeps it. Says how many were new.
@@ -81,7 +81,7 @@ $$;
 comment on function remem._retire(text, bigint[]) is 'Moves postings and vectors of rows that are no longer live to the past.';
 
 -- The sessions of a batch, found or created, locked in the order of their refs. refs and session_nos run in parallel.
-create or replace function remem._lock_sessions(workspace text, wanted text[], out refs text[], out session_nos bigint[])
+create or replace function remem._lock_sessions(workspace text, wanted text[], out refs text[], out session_nos int[])
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
 as $$

@@ -1,7 +1,7 @@
 -- One wave of items: no two with the same ref, no two with the same text. Set-based: one statement per table.
 
 create or replace function remem._insert_wave(
-  workspace remem.workspace, items remem._prepared_item[], session_refs text[], session_nos bigint[]
+  workspace remem.workspace, items remem._prepared_item[], session_refs text[], session_nos int[]
 ) returns setof remem.memory_ref
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
@@ -11,7 +11,7 @@ declare
   v_items remem._prepared_item[] := items;
   v_new remem._prepared_item[];
   v_nos bigint[];
-  v_sessions bigint[];
+  v_sessions int[];
   v_turns int[];
   v_old bigint[];
   v_row record;
@@ -106,12 +106,12 @@ begin
   end loop;
 end
 $$;
-comment on function remem._insert_wave(remem.workspace, remem._prepared_item[], text[], bigint[]) is
+comment on function remem._insert_wave(remem.workspace, remem._prepared_item[], text[], int[]) is
   'Stores items with distinct refs and texts; the outcomes come in no particular order.';
 
 -- Everything beside the memory rows themselves. memory_nos holds null where a row was not written.
 create or replace function remem._add_live(
-  workspace remem.workspace, items remem._prepared_item[], memory_nos bigint[], session_nos bigint[], turn_nos int[]
+  workspace remem.workspace, items remem._prepared_item[], memory_nos bigint[], session_nos int[], turn_nos int[]
 ) returns void
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
@@ -151,7 +151,7 @@ begin
   where s.workspace = workspace.workspace and s.session_no = d.session_no;
 end
 $$;
-comment on function remem._add_live(remem.workspace, remem._prepared_item[], bigint[], bigint[], int[]) is
+comment on function remem._add_live(remem.workspace, remem._prepared_item[], bigint[], int[], int[]) is
   'Postings, vectors, counts and sessions of rows just written.';
 
 -- A known row is said again: it gets the vector it lacked, and another source is not forgotten.

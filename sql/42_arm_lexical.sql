@@ -9,7 +9,7 @@ create or replace function remem._arm_lexical(
   workspace text, lexemes text[], frequencies bigint[], idfs float8[], n int, budget int, mean_len float8, also bigint[],
   allowed bigint[], row_filter jsonpath, check_validity boolean,
   out memory_nos bigint[], out scores float8[], out matched float8[], out own boolean[],
-  out session_nos bigint[], out session_scores float8[]
+  out session_nos int[], out session_scores float8[]
 )
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp

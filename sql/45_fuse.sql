@@ -80,7 +80,7 @@ comment on function remem._base_score(float8, float8, float8, float8, float8) is
 -- (reciprocal rank fusion, k = 60, Cormack et al. 2009) or max; the last two use the two main scores only.
 create or replace function remem._score(
   workspace text, query text, memory_nos bigint[], cosines float8[], scores float8[], matched float8[],
-  session_nos bigint[], session_scores float8[], idf_mass float8, vector_weight float8, weights jsonb, fusion text,
+  session_nos int[], session_scores float8[], idf_mass float8, vector_weight float8, weights jsonb, fusion text,
   with_context boolean, cosine_floor float8, cosine_full float8
 ) returns table (memory_no bigint, score float8, relevance float8, signals jsonb, fingerprint bytea)
 language plpgsql stable
@@ -152,5 +152,5 @@ begin
   order by f.total desc nulls last, f.memory_no;
 end
 $$;
-comment on function remem._score(text, text, bigint[], float8[], float8[], float8[], bigint[], float8[], float8, float8, jsonb, text, boolean, float8, float8) is
+comment on function remem._score(text, text, bigint[], float8[], float8[], float8[], int[], float8[], float8, float8, jsonb, text, boolean, float8, float8) is
   'Fused score, absolute relevance and signals of every candidate, best first.';

@@ -165,7 +165,7 @@ comment on function remem._resolve_filter(text, jsonpath, int) is 'Resolves a se
 -- The best k candidates as hits: equal texts once with all their references, gates on relevance.
 create or replace function remem._hits(
   workspace text, query text, k int, memory_nos bigint[], cosines float8[], scores float8[], matched float8[],
-  session_nos bigint[], session_scores float8[], idf_mass float8, vector_share float8, weights jsonb, fusion text,
+  session_nos int[], session_scores float8[], idf_mass float8, vector_share float8, weights jsonb, fusion text,
   with_context boolean, min_relevance float8, space remem.embedding_space, vector_nos bigint[], lexical_nos bigint[], lexical_own boolean[],
   row_filter jsonpath, check_validity boolean, degraded text[]
 ) returns remem.recall_hit[]
@@ -207,7 +207,7 @@ begin
   );
 end
 $$;
-comment on function remem._hits(text, text, int, bigint[], float8[], float8[], float8[], bigint[], float8[], float8, float8, jsonb, text, boolean,
+comment on function remem._hits(text, text, int, bigint[], float8[], float8[], float8[], int[], float8[], float8, float8, jsonb, text, boolean,
   float8, remem.embedding_space, bigint[], bigint[], boolean[], jsonpath, boolean, text[]) is 'The best k candidates with their texts.';
 
 -- A degraded call says so once, so that an empty answer has a reason.

@@ -107,7 +107,7 @@ begin
   ), named as (
     -- The one speaker that the query names; two names name nobody.
     select case when count(*) = 1 then min(s.speaker) end as speaker
-    from (select distinct c.speaker from candidate c where c.speaker is not null) s
+    from (select distinct c.speaker from candidate c where c.speaker is not null offset 0) s
     where position(' ' || remem._fold(s.speaker) || ' ' in v_query) > 0
   ), context as (
     select c.*,

@@ -14,10 +14,13 @@ begin
   if not exists (select from pg_namespace where nspname = 'remem') then
     create schema remem;
     comment on schema remem is 'Long-term memory for software agents. Functions are the only door.';
-  elsif not (select pg_has_role(nspowner, 'usage') from pg_namespace where nspname = 'remem') then
+  elsif exists (select from pg_namespace where nspname = 'remem' and pg_get_userbyid(nspowner) <> current_user) then
+    -- Nor a member of the owner, nor a superuser as itself: what it created would be its own, and the public
+    -- functions run with the rights of whom they belong to.
     raise exception using errcode = 'RM301', message = 'no access to this workspace',
-      detail = json_build_object('schema', 'remem', 'role', current_user)::text,
-      hint = 'Only the owner of the schema remem may upgrade it';
+      detail = (select json_build_object('schema', 'remem', 'role', current_user, 'owner', pg_get_userbyid(nspowner))
+        from pg_namespace where nspname = 'remem')::text,
+      hint = 'Only the owner of the schema remem may upgrade it: connect as the owner, or SET ROLE to it first';
   end if;
 end
 $$;

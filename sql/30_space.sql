@@ -119,6 +119,7 @@ begin
     v_table || '_past', v_table);
   execute format('create index %I on remem.%I using hnsw (embedding @extschema:vector@.halfvec_cosine_ops)',
     v_table || '_hnsw_idx', v_table);
+  perform remem._revoke_relation(format('remem.%I', t)::regclass) from unnest(array[v_table, v_table || '_past']) t;
   execute format('alter table remem.%I enable row level security', v_table);
   execute format('alter table remem.%I enable row level security', v_table || '_past');
   execute format('comment on table remem.%I is %L', v_table,

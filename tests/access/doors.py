@@ -1,0 +1,152 @@
+"""Every public function as the catalog describes it, and ways to call each of them.
+
+Whatever is added to the schema later is found here too: a test that walks `doors` needs no edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+Connection = psycopg.Connection[Any]
+
+WORKSPACE = "acme"
+REF = "retries"
+BODY = "We retry three times, then page."
+
+# For each type of an argument a value that gets past parsing; a new type needs one more.
+PLAUSIBLE: dict[str, Any] = {
+    "text": WORKSPACE,
+    "text[]": ["x"],
+    "uuid": "00000000-0000-4000-8000-000000000001",
+    "integer": 1,
+    "bigint": 1,
+    "real": 0.5,
+    "real[]": [0.5] * 384,
+    "boolean": True,
+    "jsonb": Jsonb({}),
+    "interval": "1 second",
+    "timestamp with time zone": "2026-03-01T09:30:00Z",
+}
+
+DESCRIPTOR = {
+    "name": "tiny",
+    "backend": "callable",
+    "asset": "test",
+    "dimensions": 3,
+    "pooling": "none",
+    "normalization": "none",
+    "dtype": "float32",
+}
+
+# Arguments with which a permitted call succeeds in a database that `furnish` made.
+WORKING: dict[str, dict[str, Any]] = {
+    "activate_space": {"space": "hash", "workspace": WORKSPACE},
+    "configure": {"name": "tenant_mode", "value": "shared"},
+    "count": {"workspace": WORKSPACE, "filter": '$.kind == "decision"'},
+    "create_workspace": {"workspace": "other"},
+    "current_space": {"workspace": WORKSPACE},
+    "get": {"workspace": WORKSPACE, "ref": REF},
+    "grant_access": {"role": "pg_monitor", "workspace": WORKSPACE},
+    "hash_embed": {"text": BODY},
+    "list": {"workspace": WORKSPACE, "filter": '$.kind == "decision"'},
+    "recall": {"workspace": WORKSPACE, "query": "how often do we retry?"},
+    "recall_explain": {"workspace": WORKSPACE, "query": "how often do we retry?"},
+    "register_space": {"descriptor": Jsonb(DESCRIPTOR)},
+    "remember": {"workspace": WORKSPACE, "body": "Deploys happen on Tuesdays.", "ref": "deploys"},
+    "remember_many": {
+        "workspace": WORKSPACE,
+        "items": Jsonb([{"body": "Standups are at ten."}, {"body": BODY, "session_ref": "s"}]),
+    },
+    "revoke_access": {"role": "pg_monitor", "workspace": WORKSPACE},
+    "version": {},
+}
+
+
+@dataclass(frozen=True)
+class Door:
+    """One public function: its name, and its arguments as pairs of name and type."""
+
+    name: str
+    signature: str
+    arguments: tuple[tuple[str, str], ...]
+    required: int
+
+    def call(self, conn: Connection, values: Mapping[str, Any]) -> list[Any]:
+        """Call it with named arguments; an argument left out takes its default."""
+        types = dict(self.arguments)
+        given = sql.SQL(", ").join(
+            sql.SQL("{} => {}::{}").format(
+                sql.Identifier(name), sql.Placeholder(name), sql.SQL(types[name])
+            )
+            for name in values
+        )
+        query = sql.SQL("select * from {}({})").format(sql.Identifier("remem", self.name), given)
+        return conn.execute(query, dict(values)).fetchall()
+
+    def nulls(self) -> dict[str, Any]:
+        return {name: None for name, _ in self.arguments}
+
+    def plausible(self) -> dict[str, Any]:
+        return {name: PLAUSIBLE[type_] for name, type_ in self.arguments}
+
+    def shortest(self) -> dict[str, Any]:
+        return {name: PLAUSIBLE[type_] for name, type_ in self.arguments[: self.required]}
+
+    def working(self) -> dict[str, Any]:
+        return WORKING[self.name]
+
+    def ways(self) -> dict[str, dict[str, Any]]:
+        """The calls that a test of refusals makes."""
+        return {
+            "with nulls": self.nulls(),
+            "with plausible arguments": self.plausible(),
+            "with the required arguments": self.shortest(),
+            "as it is meant": self.working(),
+        }
+
+
+def doors(conn: Connection) -> list[Door]:
+    """The public functions of the schema, by name."""
+    rows = conn.execute(
+        """
+        select p.proname, p.oid::regprocedure::text, p.pronargs - p.pronargdefaults,
+          array(
+            select array[p.proargnames[a.position], format_type(a.type, null)]
+            from unnest(p.proargtypes) with ordinality a (type, position) order by a.position)
+        from pg_proc p
+        where p.pronamespace = 'remem'::regnamespace and p.proname not like '\\_%%'
+        order by 1, 2
+        """,
+        (),
+    ).fetchall()
+    return [Door(r[0], r[1], tuple(map(tuple, r[3])), r[2]) for r in rows]
+
+
+def refusal(door: Door, conn: Connection, values: Mapping[str, Any]) -> str:
+    """The SQLSTATE of a call whose effects are undone; "" where it succeeded."""
+    try:
+        with conn.transaction(force_rollback=True):
+            door.call(conn, values)
+    except psycopg.Error as error:
+        return error.sqlstate or "?"
+    return ""
+
+
+def furnish(owner: Connection) -> None:
+    """Give the database one workspace with memories, and a second embedding space."""
+    owner.execute(
+        "select remem.remember(%s, %s, ref => %s, kind => 'decision', session_ref => 's')",
+        (WORKSPACE, BODY, REF),
+    )
+    owner.execute("select remem.remember(%s, %s)", (WORKSPACE, "The office cat is called Turing."))
+    owner.execute("select remem.register_space(%s)", (Jsonb({**DESCRIPTOR, "asset": "second"}),))
+
+
+def grant(owner: Connection, role: str, workspace: str | None, level: str) -> None:
+    owner.execute("select remem.grant_access(%s, %s, %s)", (role, workspace, level))

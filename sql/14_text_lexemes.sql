@@ -1,0 +1,208 @@
+-- Lexical analysis for the posting table and for queries: words, bigrams of scripts that write
+-- without spaces, and identifiers kept whole. No tsvector (1 MB limit) and no default parser
+-- (locale dependent, splits identifiers). All in terms of folded text and shipped ranges.
+
+-- Stored with every analysed memory. Raise it whenever the output of _fold, _language_dictionaries or
+-- _lexemes changes for any text, or _lexeme_limit does: stored postings then no longer match queries
+-- until reindexed.
+create or replace function remem._analyser_version() returns int
+language sql immutable parallel safe set search_path = pg_catalog, remem, pg_temp
+as $body$
+  select 1
+$body$;
+comment on function remem._analyser_version() is
+  'Version of the lexical analysis; postings of another version have to be rebuilt.';
+
+-- A text of 2 MB holds some 350,000 words; its first ones are enough to find it.
+create or replace function remem._lexeme_limit() returns int
+language sql immutable parallel safe set search_path = pg_catalog, remem, pg_temp
+as $body$
+  select 100000
+$body$;
+comment on function remem._lexeme_limit() is
+  'How many words, how many bigrams and how many identifiers of one text are analysed.';
+
+-- Letters, numbers and marks of Han, kana, bopomofo, Hangul, Thai, Lao, Khmer and Myanmar.
+create or replace function remem._chars_unspaced() returns text
+language sql immutable parallel safe set search_path = pg_catalog, remem, pg_temp
+as $body$
+  select E'\u0E01-\u0E3A\u0E40-\u0E4E\u0E50-\u0E59\u0E81-\u0EDF\u1000-\u1049\u1050-\u109D'
+    '\u1100-\u11FF\u1780-\u17D3\u17D7\u17DC-\u17E9\u3005-\u3007\u3021-\u302F\u3038-\u303C'
+    '\u3041-\u309A\u309D-\u309F\u30A1-\u30FA\u30FC-\u312F\u31A0-\u31BF\u31F0-\u31FF'
+    '\u3400-\u4DBF\u4E00-\u9FFF\uA960-\uA97C\uA9E0-\uA9FE\uAA60-\uAA76\uAA7A-\uAA7F'
+    '\uAC00-\uD7FB\uF900-\uFAFF\U0001AFF0-\U0001B167\U00020000-\U0003FFFF'
+$body$;
+comment on function remem._chars_unspaced() is
+  'Inside of a regex bracket: characters of scripts that are analysed as bigrams.';
+
+-- The dictionaries a text search configuration gives to plain words, in order. Called by whoever
+-- analyses, once a statement. The name may carry its schema; without one pg_catalog comes first, so
+-- that nobody can shadow a built-in configuration, and the caller's search_path does not matter.
+create or replace function remem._language_dictionaries(language text) returns regdictionary[]
+language plpgsql stable parallel safe set search_path = pg_catalog, remem, pg_temp
+as $body$
+declare
+  v_config oid;
+begin
+  select c.oid into v_config
+  from pg_ts_config as c join pg_namespace as n on n.oid = c.cfgnamespace
+  where _language_dictionaries.language in (c.cfgname::text, n.nspname || '.' || c.cfgname)
+  order by n.nspname <> 'pg_catalog', c.oid
+  limit 1;
+  if v_config is null then
+    perform remem._raise(
+      'RM001', jsonb_build_object('argument', 'language', 'value', _language_dictionaries.language),
+      'Use one of: select cfgname from pg_ts_config'
+    );
+  end if;
+  return array(
+    select m.mapdict::regdictionary
+    from pg_ts_config as c
+      cross join lateral ts_token_type(c.cfgparser) as t
+      join pg_ts_config_map as m on m.mapcfg = c.oid and m.maptokentype = t.tokid
+    where c.oid = v_config and t.alias = 'word'
+    order by m.mapseqno
+  );
+end
+$body$;
+comment on function remem._language_dictionaries(text) is
+  'Dictionaries of a text search configuration for words, in order; RM001 for an unknown one.';
+
+-- The lexemes of a text with their frequency. extra = an identifier kept whole, beside its words:
+-- the length of a document is the sum of tf of the others.
+-- Words go through the dictionaries (first that knows it; a stop word yields nothing; unknown to all
+-- stays as it is). A run of unspaced script yields its bigrams. Words joined by . _ / @ # : - + ~ \
+-- yield the whole too (err_4071, a.b@c.org), and what lies between its : # and between all its
+-- / \ : @ # if that is again joined (src/net/tls.rs and tls.rs of src/net/tls.rs:12); a URL with
+-- other characters yields itself. Each lexeme comes once; one of more than 256 bytes as a hash.
+-- Called for every memory and query; about 0.1 ms a sentence.
+create or replace function remem._lexemes(text, dictionaries regdictionary[])
+returns table (lexeme text, tf int, extra boolean)
+language plpgsql stable strict parallel safe rows 30
+set search_path = pg_catalog, remem, pg_temp set plan_cache_mode = force_generic_plan
+as $body$
+declare
+  v_folded text := remem._fold($1);
+  v_spaced text := v_folded;     -- without the unspaced scripts
+  v_chars text := 'a-z0-9';      -- the characters of words
+  v_word text;                   -- a word
+  v_joint constant text := '[-._/@#:+~\\]+';
+  v_lexemes text[];
+  v_bigrams text[];
+  v_wholes text[];
+begin
+  if octet_length(v_folded) > length(v_folded) then
+    v_chars := remem._chars_word();
+    if v_folded collate "C" ~ ('[' || remem._chars_unspaced() || ']') then
+      v_spaced := regexp_replace(
+        v_folded collate "C", '[' || remem._chars_unspaced() || ']+', ' ', 'g'
+      );
+      v_bigrams := array(
+        select b.bigram[1]
+        from regexp_matches(v_folded collate "C", '[' || remem._chars_unspaced() || ']+', 'g')
+            as r (run)
+          cross join lateral (
+            select regexp_matches(r.run[1] collate "C", '..', 'g')
+            union all
+            select regexp_matches(substr(r.run[1], 2) collate "C", '..', 'g')
+            union all
+            select r.run where length(r.run[1]) = 1
+          ) as b (bigram)
+        limit remem._lexeme_limit()
+      );
+    end if;
+  end if;
+
+  v_word := '[' || v_chars || ']+';
+  v_lexemes := array(
+    select unnest(coalesce(
+      ts_lexize(dictionaries[1], w.word),
+      ts_lexize(dictionaries[2], w.word),
+      case when dictionaries[3] is not null then (
+        select ts_lexize(d.dictionary, w.word)
+        from unnest(dictionaries[3:]) with ordinality as d (dictionary, n)
+        where ts_lexize(d.dictionary, w.word) is not null
+        order by d.n
+        limit 1
+      ) end,
+      array[w.word]
+    ))
+    from (
+      select t.word
+      from string_to_table(
+          regexp_replace(v_spaced collate "C", '[^' || v_chars || ']+', ' ', 'g'), ' '
+        ) as t (word)
+      where t.word <> ''
+      limit remem._lexeme_limit()
+    ) as w
+  );
+
+  if v_spaced collate "C" ~ ('[' || v_chars || ']' || v_joint || '[' || v_chars || ']') then
+    v_wholes := array(
+      select p.part
+      from regexp_matches(
+          v_spaced collate "C", v_word || '(?:' || v_joint || v_word || ')+', 'g'
+        ) as c (whole)
+        cross join lateral (
+          select c.whole[1]
+          union
+          select btrim(s.piece, '-._/@#+~\')
+          from unnest(array['[:#]+', '[/@#:\\]+']) as e (edge)
+            cross join lateral regexp_split_to_table(c.whole[1] collate "C", e.edge) as s (piece)
+          where c.whole[1] collate "C" ~ '[/@#:\\]'
+            and btrim(s.piece, '-._/@#+~\') collate "C" ~ '[-._/@+~\\]'
+        ) as p (part)
+      limit remem._lexeme_limit()
+    );
+    if strpos(v_spaced, '://') > 0 then
+      v_wholes := v_wholes || array(
+        select u.url
+        from regexp_matches(
+            v_spaced collate "C", '[a-z][a-z0-9+.-]*://[^\u0001-\u0020<>"''`]+', 'g'
+          ) as m (url)
+          cross join lateral rtrim(m.url[1], '.,;:!?)]}-_/@#+~\') as u (url)
+        where u.url collate "C" ~ '[][?=&%,;!$()*{}|^]'
+        limit remem._lexeme_limit()
+      );
+    end if;
+  end if;
+
+  return query
+  select
+    case
+      when octet_length(a.lexeme) <= 256 then a.lexeme
+      else 'h:' || encode(sha256(convert_to(a.lexeme, 'UTF8')), 'hex')
+    end,
+    count(*)::int,
+    bool_and(a.extra)
+  from (
+    select unnest(v_lexemes), false
+    union all
+    select unnest(v_bigrams), false
+    union all
+    select unnest(v_wholes), true
+  ) as a (lexeme, extra)
+  group by 1;
+end
+$body$;
+comment on function remem._lexemes(text, regdictionary[]) is
+  'Lexemes of a text with frequencies; extra marks identifiers kept whole beside their words.';
+
+-- What is embedded and analysed of a memory. Equal to remem_pg.text.document_text. Called at write
+-- and at re-embedding. array_to_string and concat_ws are only stable for types other than text.
+create or replace function remem._document_text(
+  title text, summary text, body text, speaker text, aliases text[], tags text[]
+) returns text
+language sql immutable parallel safe set search_path = pg_catalog, remem, pg_temp
+as $body$
+  select concat_ws(
+    E'\n',
+    nullif(title, ''),
+    nullif(summary, ''),
+    coalesce(nullif(speaker, '') || ': ' || nullif(body, ''), nullif(body, '')),
+    nullif(array_to_string(aliases, ' '), ''),
+    nullif(array_to_string(tags, ' '), '')
+  )
+$body$;
+comment on function remem._document_text(text, text, text, text, text[], text[]) is
+  'The text of a memory that is embedded and lexically analysed.';

@@ -185,13 +185,14 @@ async def _live(
     pool: AsyncConnectionPool[Connection], on_dead: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[Connection]:
     """A connection of the pool that the server has not closed while it lay there."""
-    while True:
+    for _ in range(wire.MOST_DEAD):
         async with pool.connection() as conn:
             if wire.is_alive(conn.pgconn):
                 yield conn
                 return
-            await conn.close()
+            conn.pgconn.finish()  # and not close(), which a pool may have made its own
             await on_dead()
+    raise ServerUnavailable("the server closes every connection")
 
 
 async def _nothing() -> None:

@@ -196,13 +196,14 @@ def acquire(source: Source) -> Iterator[Connection]:
 @contextmanager
 def _live(pool: ConnectionPool[Connection], on_dead: Callable[[], None]) -> Iterator[Connection]:
     """A connection of the pool that the server has not closed while it lay there."""
-    while True:
+    for _ in range(wire.MOST_DEAD):
         with pool.connection() as conn:
             if wire.is_alive(conn.pgconn):
                 yield conn
                 return
-            conn.close()
+            conn.pgconn.finish()  # and not close(), which a pool may have made its own
             on_dead()
+    raise ServerUnavailable("the server closes every connection")
 
 
 @contextmanager

@@ -69,9 +69,9 @@ class Embedder:
             self.descriptor = dict(descriptor_of(found.model))
             self.fingerprint = fingerprint(self.descriptor)
             self._model = found.model
-        except (
-            Exception
-        ) as exc:  # a model is somebody else's code: whatever it raises, recall works
+        except InvalidArgument:
+            raise
+        except Exception as exc:  # a model is somebody else's code: recall works without it
             self.reason = f"{type(exc).__name__}: {exc}"
             self.log_once("unresolved", "no embedding model: %s", self.reason)
             return

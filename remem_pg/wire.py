@@ -15,6 +15,8 @@ import psycopg
 from psycopg import pq
 from psycopg.adapt import AdaptersMap, Buffer, Dumper, Loader
 from psycopg.types.datetime import TimestamptzLoader
+from psycopg.types.json import JsonbLoader
+from psycopg.types.uuid import UUIDLoader
 
 from remem_pg.errors import (
     InvalidArgument,
@@ -30,6 +32,9 @@ POOL_SETTINGS: dict[str, Any] = {"min_size": 0, "max_size": 4, "num_workers": 1,
 
 POOL_TIMEOUT = 10.0
 """Seconds to wait for a connection before the server counts as unavailable."""
+
+MOST_DEAD = 100
+"""Dead connections of a pool to throw away before the server counts as unavailable."""
 
 CONNECTION_SETTINGS: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
 """Each call is its own transaction; no prepared statement outlives it, so that a pooler in
@@ -71,9 +76,11 @@ class OpenEndedLoader(Loader):
 
 
 def adapt(adapters: AdaptersMap) -> None:
-    """Registers the two on a cursor's own map."""
+    """Sets on a cursor's own map what a call needs, whatever the connection has there."""
     adapters.register_dumper(Vector, VectorDumper)
     adapters.register_loader("timestamptz", OpenEndedLoader)
+    adapters.register_loader("uuid", UUIDLoader)
+    adapters.register_loader("jsonb", JsonbLoader)
 
 
 class Warnings:
@@ -141,16 +148,12 @@ def pool_exhausted() -> RememError:
 def is_alive(pgconn: pq.abc.PGconn) -> bool:
     """False when the server has closed this idle connection; costs no round trip.
 
-    A server that stops says so and closes: the socket of an idle connection becomes readable.
+    Nothing is due on an idle connection: a readable socket is the goodbye of a server that stops,
+    or its end of file. (In the rare case that it is a changed server setting, a connection more
+    is opened.)
     """
     if pgconn.status != pq.ConnStatus.OK:
         return False
     with selectors.DefaultSelector() as selector:
         selector.register(pgconn.socket, selectors.EVENT_READ)
-        if not selector.select(0):
-            return True
-    try:
-        pgconn.consume_input()
-    except psycopg.OperationalError:
-        return False
-    return pgconn.status == pq.ConnStatus.OK
+        return not selector.select(0)

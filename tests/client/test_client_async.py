@@ -155,7 +155,10 @@ async def test_two_tasks_may_share_the_callers_connection(db_dsn: str) -> None:
 
 
 async def test_dead_connections_are_replaced_and_reads_sent_again(
-    mem: AsyncRemem, su: psycopg.Connection[Any], database: str, monkeypatch: pytest.MonkeyPatch
+    db_dsn: str,
+    su: psycopg.Connection[Any],
+    database: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def kill() -> None:
         su.execute(
@@ -164,15 +167,21 @@ async def test_dead_connections_are_replaced_and_reads_sent_again(
             (database,),
         )
 
-    await mem.remember("one")
-    kill()
-    assert (await mem.remember("two")).outcome == "created"
-    monkeypatch.setattr(wire, "is_alive", lambda pgconn: True)
-    kill()
-    assert await mem.count() == 2
-    kill()
-    with pytest.raises(ServerUnavailable):
-        await mem.remember("three")
+    kwargs = {"autocommit": True}
+    async with AsyncConnectionPool(
+        db_dsn, min_size=1, max_size=1, kwargs=kwargs, open=False
+    ) as pool:
+        client = AsyncRemem(pool, workspace="acme", embedding=None)
+        await client.remember("one")
+        kill()
+        assert (await client.remember("two")).outcome == "created"
+        monkeypatch.setattr(wire, "is_alive", lambda pgconn: True)
+        kill()
+        assert await client.count() == 2
+        kill()
+        with pytest.raises(ServerUnavailable):
+            await client.remember("three")
+        assert await client.count() == 2
 
 
 async def test_strict_mode(db_dsn: str, mem: AsyncRemem) -> None:

@@ -148,7 +148,7 @@ def run(
             outcomes = load(memory)
             loaded = time.perf_counter()
             answers = ask(memory)
-    done = time.perf_counter()
+            done = time.perf_counter()
     return DemoResult(
         embedding=model.name,
         embedding_line=model_line(model),

@@ -7,7 +7,10 @@ them, not copied from the memories, and each names the one memory that has to co
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from remem_pg.models import MemoryInput
 
 WORKSPACE = "parcel-team"
 
@@ -31,7 +34,7 @@ class Question:
 
 def _turn(
     session: str, turn: int, day: str, speaker: str, body: str, ref: str | None = None
-) -> dict[str, Any]:
+) -> MemoryInput:
     return {
         "ref": ref or f"{session}/{turn}",
         "kind": "episodic",
@@ -45,7 +48,7 @@ def _turn(
 
 
 # What was true at first. The second batch replaces three of these by the same ref.
-FIRST: list[dict[str, Any]] = [
+FIRST: list[MemoryInput] = [
     {
         "ref": "retry-policy",
         "kind": "decision",
@@ -217,7 +220,7 @@ FIRST: list[dict[str, Any]] = [
         "Half of our drivers carry exactly those phones, so yes, let us wait a week.",
     ),
     _turn(
-        "standup-05-19", 4, "2025-05-19", "Jonas", "I can lend you my old Pixel to reproduce it."
+        "standup-05-19", 4, "2025-05-19", "Priya", "I can lend you my old Pixel to reproduce it."
     ),
     _turn(
         "cost-05-27",
@@ -230,7 +233,7 @@ FIRST: list[dict[str, Any]] = [
         "cost-05-27",
         2,
         "2025-05-27",
-        "Jonas",
+        "Tomás",
         "We keep debug lines for a year. Two weeks would do, and errors for three months.",
     ),
     _turn("cost-05-27", 3, "2025-05-27", "Priya", "Fine by me as long as audit records stay."),
@@ -238,7 +241,7 @@ FIRST: list[dict[str, Any]] = [
 
 # What changed later: three refs come again with other content and supersede the first version, and
 # one note is the same text as the runbook's, written down a second time by somebody else.
-LATER: list[dict[str, Any]] = [
+LATER: list[MemoryInput] = [
     {
         "ref": "retry-policy",
         "kind": "decision",
@@ -305,13 +308,13 @@ QUESTIONS: list[Question] = [
         "scanner",
     ),
     Question(
-        "how big should a pull request for Jonas be?",
+        "how big should a pull request be when Jonas reviews it?",
         "pref-jonas-pr",
         "a preference",
         "two hundred",
     ),
     Question(
-        "the last deploy went wrong, how do I get the old version back?",
+        "how can I undo a deploy that broke something?",
         "runbook-rollback",
         "a procedure, written down twice",
         "ship rollback",

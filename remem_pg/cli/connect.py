@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from remem_pg.install import MigrateReport
     from remem_pg.models import SpaceInfo
 
+# A server that is thrown away need not survive a crash.
+_THROWAWAY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 AUTO = "auto"
 NONE = "none"
 
@@ -208,7 +210,7 @@ def demo_server(*, keep: bool = False) -> Iterator[tuple[str, Path]]:
     directory.chmod(0o711)
     data_dir = directory / "data"
     try:
-        with EmbeddedServer(data_dir) as server:
+        with EmbeddedServer(data_dir, settings=None if keep else _THROWAWAY) as server:
             yield server.dsn, data_dir
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)

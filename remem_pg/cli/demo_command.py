@@ -115,8 +115,9 @@ def _print_end(settings: Settings, result: DemoResult) -> None:
     for line in lines:
         out.print(f"  {line}", soft_wrap=True)
     out.print(
-        "  python: from remem_pg import Remem\n"
-        '          mem = Remem("postgresql://...", workspace="acme")\n'
-        '          for hit in mem.recall("how often do we retry?"): print(hit.score, hit.body)',
+        "  python                   # Remem() without a DSN is the embedded Postgres\n"
+        "    from remem_pg import Remem\n"
+        '    for hit in Remem(workspace="default").recall("how often do we retry?"):\n'
+        "        print(hit.score, hit.body)",
         soft_wrap=True,
     )

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -21,6 +21,8 @@ from remem_pg.cli.settings import Settings, print_json
 
 if TYPE_CHECKING:
     from remem_pg.client import Remem
+    from remem_pg.errors import RememError
+    from remem_pg.models import MemoryInput
 
 BATCH_LINES = 200
 BATCH_BYTES = 4 * 1024 * 1024
@@ -122,15 +124,11 @@ def batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
 def import_(
     settings: Settings,
     file: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="FILE|-",
-            allow_dash=True,
-            exists=True,
-            dir_okay=False,
-            help="JSON lines: one object a line, "
-            "keys as the arguments of remember; - reads standard "
-            "input.",
+            help="JSON lines: one object a line, keys as the arguments of remember; "
+            "- reads standard input.",
         ),
     ],
     on_error: Annotated[
@@ -145,12 +143,7 @@ def import_(
     report = Report(done_line=from_line - 1)
     started = time.monotonic()
     with ExitStack() as stack:
-        if str(file) == "-":
-            stream: IO[bytes] = sys.stdin.buffer
-            total = None
-        else:
-            stream = stack.enter_context(file.open("rb"))
-            total = file.stat().st_size if file.is_file() else None
+        stream, total = _open(file, stack)
         memory = open_memory(settings)
         advance = stack.enter_context(_progress(settings, total))
         try:
@@ -167,6 +160,18 @@ def import_(
     report.seconds = round(time.monotonic() - started, 3)
     _print(settings, report)
     return conf.PARTIAL if report.refused_count else conf.OK
+
+
+def _open(file: str, stack: ExitStack) -> tuple[IO[bytes], int | None]:
+    """The stream of a file or of standard input, and its size if it has one."""
+    if file == "-":
+        return sys.stdin.buffer, None
+    path = Path(file)
+    try:
+        stream = stack.enter_context(path.open("rb"))
+    except OSError as error:
+        raise typer.BadParameter(f"{file}: {error.strerror}", param_hint="FILE") from error
+    return stream, path.stat().st_size if path.is_file() else None
 
 
 def _store(memory: Remem, batch: list[Line], on_error: OnError, report: Report) -> None:
@@ -189,19 +194,18 @@ def _store(memory: Remem, batch: list[Line], on_error: OnError, report: Report) 
         else:
             report.refuse(line.number, {"code": "RM001", "message": line.problem})
     if good:
-        items = [line.item for line in good]
+        items = [cast("MemoryInput", line.item) for line in good]
         try:
             stored = list(memory.remember_many(items, on_error=on_error.value))
         except RememError as error:
             if error.item_no is None or not 1 <= error.item_no <= len(good):
                 raise
-            number = good[error.item_no - 1].number
-            error.detail = {**error.detail, "line": number}
-            raise _at_line(error, number) from error
+            raise _at_line(error, good[error.item_no - 1].number) from error
         for position, one in enumerate(stored):
             line = good[(one.item_no or position + 1) - 1]
             if one.outcome == "refused":
-                report.refuse(line.number, dict(one.error or {}))
+                refusal = one.exception()
+                report.refuse(line.number, refusal.as_dict() if refusal else {})
             else:
                 report.outcomes[one.outcome] = report.outcomes.get(one.outcome, 0) + 1
     if batch:
@@ -209,11 +213,12 @@ def _store(memory: Remem, batch: list[Line], on_error: OnError, report: Report) 
         report.done_line = batch[-1].number
 
 
-def _at_line(error: Any, number: int) -> Any:
+def _at_line(error: RememError, number: int) -> RememError:
     """The same error with the line in front of its sentence and no item number of the batch."""
-    same = type(error)(f"line {number}: {error.sentence()}", detail=error.detail, hint=error.hint)
-    same.item_no = None
-    return same
+    detail = {key: value for key, value in error.detail.items() if key != "item"}
+    return type(error)(
+        f"line {number}: {error.sentence()}", detail=detail | {"line": number}, hint=error.hint
+    )
 
 
 class _Progress:

@@ -48,6 +48,11 @@ def shorten(text: str, limit: int) -> str:
     return (cut[:space] if space > limit * 0.7 else cut).rstrip(" ,;:.") + "…"
 
 
+def counted(count: int, one: str, many: str) -> str:
+    """A number with its noun."""
+    return f"{count} {one if count == 1 else many}"
+
+
 def number(value: float | None, digits: int = 2) -> str:
     """A score for a table cell; a dash when there is none."""
     return "–" if value is None else f"{value:.{digits}f}"
@@ -62,9 +67,7 @@ def why(hit: Any) -> str:
 
 
 def _origin(hit: Any) -> str:
-    parts = [hit.kind]
-    if hit.ref:
-        parts.append(f"ref {hit.ref}")
+    parts = [hit.kind, f"ref {hit.ref}" if hit.ref else f"id {hit.memory_id}"]
     if hit.session_ref:
         parts.append(f"session {hit.session_ref}")
     if hit.occurred_at:
@@ -130,7 +133,7 @@ def hits_table(
 
 
 def records_table(records: Iterable[Any]) -> Table:
-    """Table of memories for ``remem list``: when, kind, ref, first line of the text."""
+    """Table of memories for ``remem list``: when, kind, the text in short with its ref or id."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -138,16 +141,13 @@ def records_table(records: Iterable[Any]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("when", no_wrap=True)
     table.add_column("kind", no_wrap=True)
-    table.add_column("ref", overflow="fold", max_width=22)
     table.add_column("memory", overflow="fold")
     for record in records:
         when = record.occurred_at or record.created_at
-        table.add_row(
-            f"{when:%Y-%m-%d}" if when else "–",
-            record.kind,
-            Text(clean(record.ref or str(record.memory_id))),
-            Text(shorten(_spoken(record), 160)),
-        )
+        cell = Text(shorten(_spoken(record), 160))
+        name = f"ref {record.ref}" if record.ref else f"id {record.memory_id}"
+        cell.append("\n" + clean(name), style="dim")
+        table.add_row(f"{when:%Y-%m-%d}" if when else "–", record.kind, cell)
     return table
 
 

@@ -9,7 +9,7 @@ import typer
 
 from remem_pg.cli import settings as conf
 from remem_pg.cli.connect import Target, install_into, model_line, resolve, target
-from remem_pg.cli.output import clean
+from remem_pg.cli.output import clean, counted
 from remem_pg.cli.settings import Settings, print_json
 
 if TYPE_CHECKING:
@@ -197,8 +197,8 @@ def uninstall(
     assert where.dsn is not None
     losing = install.contents(where.dsn)
     what = (
-        f"schema remem on {where.place}: {losing['memories']} memories "
-        f"in {losing['workspaces']} workspaces"
+        f"schema remem on {where.place}: {counted(losing['memories'], 'memory', 'memories')} "
+        f"in {counted(losing['workspaces'], 'workspace', 'workspaces')}"
     )
     if not yes:
         if settings.json or not sys.stdin.isatty():

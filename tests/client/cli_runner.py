@@ -6,6 +6,10 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 Done = subprocess.CompletedProcess[str]
@@ -44,3 +48,13 @@ class Cli:
         done = self(*arguments, "--json", stdin=stdin)
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return json.loads(done.stdout)
+
+
+@contextmanager
+def open_directory() -> Iterator[Path]:
+    """A new directory that the embedded server's account may pass, with a path short enough for a
+    socket; removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="rd-", ignore_cleanup_errors=True) as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        yield directory

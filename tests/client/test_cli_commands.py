@@ -6,12 +6,13 @@ import json
 import shlex
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests.client.cli_runner import Cli
+from tests.client.cli_runner import Cli, open_directory
 from tests.conftest import Psql
 from tests.server import Server
 
@@ -36,6 +37,12 @@ def filled(cli: Cli) -> Cli:
     ):
         cli.json("remember", text, *options.split())
     return cli
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    with open_directory() as made:
+        yield made
 
 
 def test_remember_prints_the_reference_in_words_and_as_json(cli: Cli) -> None:
@@ -253,10 +260,9 @@ def test_uninstall_says_what_it_drops_and_wants_a_yes(filled: Cli) -> None:
     assert filled("count").returncode == 3
 
 
-def test_serve_prints_a_dsn_that_answers_and_stops_on_sigterm(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
+def test_serve_prints_a_dsn_that_answers_and_stops_on_sigterm(directory: Path) -> None:
     cli = Cli(None)
-    command = cli.command("serve", "--json", "--data-dir", str(tmp_path / "data"))
+    command = cli.command("serve", "--json", "--data-dir", str(directory / "data"))
     with subprocess.Popen(
         command, env=cli.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -275,9 +281,9 @@ def test_serve_prints_a_dsn_that_answers_and_stops_on_sigterm(tmp_path: Path) ->
         psycopg.connect(dsn, connect_timeout=5)
 
 
-def test_without_a_dsn_the_embedded_server_is_set_up_at_first_use(tmp_path: Path) -> None:
-    directory = ("--data-dir", str(tmp_path / "data"))
+def test_without_a_dsn_the_embedded_server_is_set_up_at_first_use(directory: Path) -> None:
+    data_dir = ("--data-dir", str(directory / "data"))
     cli = Cli(None)
-    stored = cli.json("remember", "Kept between runs.", "--ref", "r", *directory)
+    stored = cli.json("remember", "Kept between runs.", "--ref", "r", *data_dir)
     assert stored["outcome"] == "created"
-    assert cli.json("get", "r", *directory)["body"] == "Kept between runs."
+    assert cli.json("get", "r", *data_dir)["body"] == "Kept between runs."

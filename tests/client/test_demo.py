@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from remem_pg import Remem, demo, demo_data
-from tests.client.cli_runner import Cli
+from tests.client.cli_runner import Cli, open_directory
 
 EMBEDDINGS = ["hash", "minilm"]
 
@@ -72,12 +71,8 @@ def test_a_wrong_first_answer_is_noticed(db_dsn: str) -> None:
 
 
 @pytest.fixture
-def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A temporary directory of the test's own, whose path is short enough for a socket."""
-    with tempfile.TemporaryDirectory(prefix="rd-") as name:
-        directory = Path(name)
-        directory.chmod(0o755)
-        monkeypatch.setenv("TMPDIR", name)
+def temporary() -> Iterator[Path]:
+    with open_directory() as directory:
         yield directory
 
 

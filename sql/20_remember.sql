@@ -48,9 +48,16 @@ begin
         remem._error_value(v_code, v_message, v_detail, v_hint))::remem.memory_ref;
     end;
   end loop;
+  perform remem._lock_keys(workspace, v_prepared);
+  -- The sessions written to, and those that a superseded version leaves.
   select l.refs, l.session_nos into v_session_refs, v_session_nos
-  from remem._lock_sessions(workspace, (select array_agg((p.item).session_ref) from unnest(v_prepared) p
-    where (p.item).session_ref is not null)) l;
+  from remem._lock_sessions(workspace, array(
+    select (p.item).session_ref from unnest(v_prepared) p where (p.item).session_ref is not null
+    union
+    select s.session_ref
+    from remem.memory m join remem.session s on s.workspace = m.workspace and s.session_no = m.session_no
+    where m.workspace = _remember.workspace and m.superseded_at is null and m.forgotten_at is null
+      and m.ref = any (array(select (p.item).ref from unnest(v_prepared) p)))) l;
   -- Items of one batch that share a ref or a text are stored one after the other.
   for v_wave in
     select array_agg(w.prepared order by w.pos)

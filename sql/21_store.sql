@@ -1,4 +1,50 @@
--- Storing prepared items. Lock order, always: workspace, sessions by ref, memories by ref, then inserts.
+-- Storing prepared items. Lock order, always: workspace, refs, texts, sessions, and only then rows.
+
+-- Takes the refs and texts of a batch, so that two writers of one take turns and each sees what the other left.
+-- Whoever supersedes, forgets or brings back a row holds its ref and, outside sessions, its text (a merge finds
+-- it by that). Locks are advisory, because most refs have no row yet that could be locked, and taken in one
+-- order everywhere, so writers wait for each other but never in a circle. A batch too large for the server's
+-- lock table takes the workspace's writes as a whole instead.
+create or replace function remem._lock_keys(workspace text, items remem._prepared_item[]) returns void
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_refs text[] := array(select distinct (p.item).ref from unnest(items) p where (p.item).ref is not null);
+  v_texts bytea[] := array(select distinct p.fingerprint from unnest(items) p
+    where (p.item).ref is null and (p.item).session_ref is null);
+  v_all bigint := hashtextextended(workspace, 7286);
+  v_key bigint;
+begin
+  if cardinality(v_refs) + cardinality(v_texts) = 0 then
+    return;
+  elsif cardinality(v_refs) + cardinality(v_texts)
+      > current_setting('max_locks_per_transaction')::int * current_setting('max_connections')::int / 16 then
+    perform pg_advisory_xact_lock(v_all);
+    return;
+  end if;
+  perform pg_advisory_xact_lock_shared(v_all);
+  for v_key in
+    select distinct hashtextextended(_lock_keys.workspace || E'\n' || r, 7287) as key from unnest(v_refs) r order by key
+  loop
+    perform pg_advisory_xact_lock(v_key);
+  end loop;
+  for v_key in
+    select distinct hashtextextended(_lock_keys.workspace || E'\n' || encode(t.fingerprint, 'hex'), 7288) as key
+    from (
+      select f as fingerprint from unnest(v_texts) f
+      union
+      select m.fingerprint from remem.memory m
+      where m.workspace = _lock_keys.workspace and m.ref = any (v_refs) and m.session_no is null
+        and m.superseded_at is null and m.forgotten_at is null
+    ) t
+    order by key
+  loop
+    perform pg_advisory_xact_lock(v_key);
+  end loop;
+end
+$$;
+comment on function remem._lock_keys(text, remem._prepared_item[]) is 'Makes writers of the same refs and texts take turns.';
 
 -- The postings of live rows to be written. Called for new rows and for rows that come back.
 create or replace function remem._add_postings(workspace text, items remem._prepared_item[], memory_nos bigint[],

@@ -374,9 +374,7 @@ def test_a_rolled_back_remember_leaves_nothing(db: Connection) -> None:
 
 
 def test_every_argument_of_remember_is_a_key_of_remember_many(db: Connection) -> None:
-    arguments = value(
-        db, "select proargnames from pg_proc where oid = 'remem.remember'::regproc"
-    )
+    arguments = value(db, "select proargnames from pg_proc where oid = 'remem.remember'::regproc")
     with refused("RM002", item=1, option="x") as refusal:
         remember_many(db, "w", [{"x": 1}])
     assert set(refusal.detail["valid"]) == set(arguments) - {"workspace"}

@@ -71,7 +71,7 @@ def remember_many(
 
 def get(conn: Connection, workspace: str, **key: Any) -> Any:
     """The record of one memory as a named tuple, or None."""
-    (name, value), = key.items()
+    ((name, value),) = key.items()
     with conn.cursor(row_factory=namedtuple_row) as cursor:
         cursor.execute(
             sql.SQL("select * from remem.get(%s, {} => %s)").format(sql.Identifier(name)),

@@ -7,41 +7,52 @@ behind one advisory lock, so that any number of installers may start at once.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import Conflict, DatabaseNewer, InvalidArgument, NotInstalled, PgvectorMissing, from_psycopg
-from .version import COMPATIBILITY, __version__
+from .errors import (
+    Conflict,
+    DatabaseNewer,
+    InvalidArgument,
+    NotInstalled,
+    PgvectorMissing,
+    from_psycopg,
+)
+from .scripts import (
+    INSTALL_LOCK,
+    INSTALL_PATH,
+    VERSION,
+    functions,
+    migrations,
+    quote_identifier,
+    render_sql,
+    statements,
+)
+from .version import COMPATIBILITY
 
 if TYPE_CHECKING:
     import psycopg
 
-VERSION = __version__
+__all__ = [
+    "COMPATIBILITY",
+    "INSTALL_LOCK",
+    "VERSION",
+    "InstallPlan",
+    "MigrateReport",
+    "contents",
+    "functions",
+    "installed_version",
+    "migrate",
+    "migrations",
+    "plan",
+    "render_sql",
+    "uninstall",
+]
+
 MINIMUM_PGVECTOR = (0, 8)
-#: Key of the advisory lock that lets one installer through at a time.
-INSTALL_LOCK = 0x72656D656D
-_VECTOR_SCHEMA = "@extschema:vector@"
-
-
-@dataclass(frozen=True, slots=True)
-class Script:
-    """One SQL file: its number and name from `0001_core.sql`, its text, its checksum."""
-
-    version: int
-    name: str
-    text: str
-
-    @property
-    def sha256(self) -> str:
-        return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,82 +83,6 @@ class MigrateReport:
     notices: tuple[str, ...] = field(default=())
 
 
-def _folder(name: str) -> Traversable:
-    """The packaged `_sql` or `_migrations`, or the repository's own in a checkout."""
-    packaged = files("remem_pg") / f"_{name}"
-    if packaged.is_dir():
-        return packaged
-    return Path(__file__).resolve().parent.parent / name
-
-
-def _read(folder: str) -> list[tuple[str, str]]:
-    found = [f for f in _folder(folder).iterdir() if f.name.endswith(".sql")]
-    return [(f.name, f.read_text("utf-8")) for f in sorted(found, key=lambda f: f.name)]
-
-
-@lru_cache(maxsize=1)
-def migrations() -> tuple[Script, ...]:
-    """The run-once scripts in order."""
-    return tuple(
-        Script(int(name.split("_", 1)[0]), name.removesuffix(".sql"), text)
-        for name, text in _read("migrations")
-    )
-
-
-@lru_cache(maxsize=1)
-def functions() -> tuple[tuple[str, str], ...]:
-    """(file name, text) of `sql/` in load order; the guard comes first."""
-    return tuple(_read("sql"))
-
-
-def _quote_literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _quote_identifier(name: str) -> str:
-    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
-
-
-def _statements(vector_schema: str, applied: frozenset[int]) -> Iterator[tuple[str, str]]:
-    """(title, SQL) of every step inside the transaction, in order."""
-    quoted = _quote_identifier(vector_schema)
-    guard, *rest = functions()
-    yield guard[0], guard[1].replace(_VECTOR_SCHEMA, quoted)
-    for script in migrations():
-        if script.version not in applied:
-            ledger = (
-                "insert into remem.schema_migration (version, name, sha256) values "
-                f"({script.version}, {_quote_literal(script.name)}, {_quote_literal(script.sha256)});"
-            )
-            yield script.name, script.text.replace(_VECTOR_SCHEMA, quoted) + "\n" + ledger
-    for name, text in rest:
-        yield name, text.replace(_VECTOR_SCHEMA, quoted)
-    settings = ", ".join(
-        f"({_quote_literal(n)}, {_quote_literal(v)})"
-        for n, v in (("version", VERSION), ("compatibility", str(COMPATIBILITY)))
-    )
-    yield (
-        "version",
-        f"insert into remem.setting (name, value) values {settings} "
-        "on conflict (name) do update set value = excluded.value, updated_at = now();",
-    )
-
-
-def render_sql(vector_schema: str = "public", applied: frozenset[int] = frozenset()) -> str:
-    """The whole installation as one script for psql: a transaction that can be read before it is run.
-
-    `vector_schema` is where pgvector lives; migrations in `applied` are left out.
-    """
-    steps = "\n".join(f"-- {title}\n{text}" for title, text in _statements(vector_schema, applied))
-    head = (
-        f"-- remem {VERSION}: run with psql --set ON_ERROR_STOP=1 as the role that shall own the schema\n"
-        "begin;\n"
-        f"select pg_advisory_xact_lock({INSTALL_LOCK});\n"
-        f"select '[1]'::{_quote_identifier(vector_schema)}.vector;  -- loads pgvector, so that its settings exist\n"
-    )
-    return f"{head}{steps}\ncommit;\n"
-
-
 def _typed(error: psycopg.Error) -> Exception:
     """Our error for it; a fault in the installation itself stays what Postgres said."""
     typed = from_psycopg(error)
@@ -174,7 +109,7 @@ def _fetch(conn: psycopg.Connection[Any], query: str, *params: Any) -> Any:
     from psycopg.rows import tuple_row
 
     with conn.cursor(row_factory=tuple_row) as cursor:
-        return cursor.execute(query, params or None).fetchone()  # type: ignore[arg-type]
+        return cursor.execute(query, params or None).fetchone()
 
 
 def _parse_version(text: str) -> tuple[int, ...]:
@@ -187,7 +122,10 @@ def _applied(conn: psycopg.Connection[Any]) -> dict[int, tuple[str, str]]:
     with conn.cursor() as cursor:
         cursor.execute("select version, name, sha256 from remem.schema_migration order by version")
         rows: list[Any] = cursor.fetchall()
-    return {int(r[0]): (str(r[1]), str(r[2])) for r in (tuple(x.values()) if isinstance(x, dict) else x for x in rows)}
+    return {
+        int(r[0]): (str(r[1]), str(r[2]))
+        for r in (tuple(x.values()) if isinstance(x, dict) else x for x in rows)
+    }
 
 
 def installed_version(conn: psycopg.Connection[Any]) -> str | None:
@@ -202,7 +140,9 @@ def plan(target: str | psycopg.Connection[Any]) -> InstallPlan:
     """Looks at the database and says what `migrate` would do; changes nothing."""
     with _connection(target) as conn:
         database, role, server = _fetch(
-            conn, "select current_database()::text, current_user::text, current_setting('server_version')"
+            conn,
+            "select current_database()::text, current_user::text, "
+            "current_setting('server_version')",
         )
         found = _fetch(
             conn,
@@ -235,8 +175,10 @@ def _may_create_pgvector(conn: psycopg.Connection[Any]) -> tuple[bool, str | Non
     """(this role may create it, problem, hint) when the extension is absent."""
     row = _fetch(
         conn,
-        "select v.version, v.trusted, (select r.rolsuper from pg_roles r where r.rolname = current_user), "
-        "has_database_privilege(current_database(), 'create') from pg_available_extension_versions v "
+        "select v.version, v.trusted, "
+        "(select r.rolsuper from pg_roles r where r.rolname = current_user), "
+        "has_database_privilege(current_database(), 'create') "
+        "from pg_available_extension_versions v "
         "where v.name = 'vector' order by string_to_array(v.version, '.')::int[] desc limit 1",
     )
     database = _fetch(conn, "select current_database()::text")[0]
@@ -249,7 +191,11 @@ def _may_create_pgvector(conn: psycopg.Connection[Any]) -> tuple[bool, str | Non
         )
     version, trusted, superuser, may_create = row
     if _parse_version(version) < MINIMUM_PGVECTOR:
-        return False, f"the server offers pgvector {version}, 0.8 or newer is needed", "Upgrade the pgvector package"
+        return (
+            False,
+            f"the server offers pgvector {version}, 0.8 or newer is needed",
+            "Upgrade the pgvector package",
+        )
     if superuser or (trusted and may_create):
         return True, None, None
     return (
@@ -260,20 +206,20 @@ def _may_create_pgvector(conn: psycopg.Connection[Any]) -> tuple[bool, str | Non
 
 
 def _check_ledger(conn: psycopg.Connection[Any]) -> frozenset[int]:
-    """Versions already applied; refuses a newer database and a migration that was edited afterwards."""
+    """Versions already applied; refuses a newer database and an edited migration."""
     known = {s.version: s for s in migrations()}
     applied = _applied(conn)
     newer = [name for version, (name, _) in applied.items() if version not in known]
     if newer:
         raise DatabaseNewer(
             detail={"got": newer[-1], "expected": migrations()[-1].name},
-            hint=f"The database was installed by remem {installed_version(conn)}: upgrade this package",
+            hint=f"It was installed by remem {installed_version(conn)}: upgrade this package",
         )
     for version, (name, sha256) in applied.items():
         if known[version].sha256 != sha256:
             raise Conflict(
                 detail={"migration": name, "got": known[version].sha256, "expected": sha256},
-                hint="A migration that already ran here was edited afterwards: use the package that ran it",
+                hint="A migration that ran here was edited since: use the package that ran it",
             )
     return frozenset(applied)
 
@@ -315,9 +261,13 @@ def _migrate_locked(conn: psycopg.Connection[Any], notices: list[str]) -> Migrat
         raise PgvectorMissing(detail={"problem": "pgvector vanished during the installation"})
     applied = _check_ledger(conn)
     # Loads the library: without it a role that is no superuser may not name hnsw settings.
-    conn.execute(f"select '[1]'::{_quote_identifier(found.pgvector_schema)}.vector".encode())
-    for _, text in _statements(found.pgvector_schema, applied):
+    conn.execute(f"select '[1]'::{quote_identifier(found.pgvector_schema)}.vector".encode())
+    # Put back by hand, because a caller's own transaction may go on after this.
+    path = _fetch(conn, "select current_setting('search_path')")[0]
+    conn.execute(f"set local search_path = {INSTALL_PATH}".encode())
+    for _, text in statements(found.pgvector_schema, applied):
         conn.execute(text.encode())
+    conn.execute("select set_config('search_path', %s, true)", (path,))
     return MigrateReport(
         version=VERSION,
         previous_version=found.installed_version,
@@ -334,7 +284,8 @@ def contents(target: str | psycopg.Connection[Any]) -> dict[str, int]:
         if _fetch(conn, "select to_regclass('remem.memory')")[0] is None:
             raise NotInstalled(detail={"schema": "remem"})
         workspaces, memories = _fetch(
-            conn, "select (select count(*) from remem.workspace), (select count(*) from remem.memory)"
+            conn,
+            "select (select count(*) from remem.workspace), (select count(*) from remem.memory)",
         )
         return {"workspaces": int(workspaces), "memories": int(memories)}
 
@@ -347,7 +298,9 @@ def uninstall(target: str | psycopg.Connection[Any], *, confirm: bool = False) -
     import psycopg
 
     if not confirm:
-        raise InvalidArgument(detail={"argument": "confirm"}, hint="Pass confirm=True: every memory is dropped")
+        raise InvalidArgument(
+            detail={"argument": "confirm"}, hint="Pass confirm=True: every memory is dropped"
+        )
     with _connection(target) as conn:
         try:
             with conn.transaction():

@@ -132,10 +132,7 @@ comment on function remem._row_filter(text, jsonb) is 'The predicate that kinds,
 -- Inverse document frequency of BM25 in the form that is never negative (Robertson and Zaragoza 2009; Lucene).
 create or replace function remem._idf(documents bigint, frequency bigint) returns float8
 language sql immutable parallel safe
-set search_path = pg_catalog, remem, pg_temp
-as $$
-  select ln(1 + (greatest(documents, frequency) - frequency + 0.5) / (frequency + 0.5))
-$$;
+return ln(1 + (greatest(documents, frequency) - frequency + 0.5) / (frequency + 0.5));
 comment on function remem._idf(bigint, bigint) is 'BM25 inverse document frequency, never negative.';
 
 -- Distinct lexemes of a query with their document frequencies, rare ones first. A frequency is counted

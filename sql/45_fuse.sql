@@ -67,13 +67,12 @@ comment on function remem._candidates(text, int, real[], text[], float8[], float
   'Candidates of all arms with both main scores, and the turns around the best of them.';
 
 -- Both main scores relative to the query's best of each, weighted. A missing cosine counts as nothing.
+-- The body is bound when it is created and inlined where it is used: it needs no search_path.
 create or replace function remem._base_score(cosine float8, best_cosine float8, score float8, best_score float8, vector_weight float8)
 returns float8
 language sql immutable parallel safe
-as $$
-  select case when best_cosine > 0 then vector_weight * greatest(coalesce(cosine, 0), 0) / best_cosine else 0 end
-    + case when best_score > 0 then (1 - vector_weight) * score / best_score else 0 end
-$$;
+return case when best_cosine > 0 then vector_weight * greatest(coalesce(cosine, 0), 0) / best_cosine else 0 end
+  + case when best_score > 0 then (1 - vector_weight) * score / best_score else 0 end;
 comment on function remem._base_score(float8, float8, float8, float8, float8) is 'Weighted sum of the two main scores, each relative to the best.';
 
 -- The final score of every candidate with its signals. fusion: weighted (with conversation context), rrf

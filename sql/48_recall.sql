@@ -66,7 +66,7 @@ begin
   -- The query's vector: the caller's, if it is of this space; ours where the space is the built-in one.
   if 'vector' = any (v_arms) then
     if v_query is not null and v_options ->> 'space' not in (v_space.name, v_space.fingerprint) then
-      degraded := degraded || 'space_mismatch';
+      degraded := array_append(degraded, 'space_mismatch');
       v_query := null;
     elsif v_query is not null then
       perform remem._check_vector(v_query, v_space, 0);
@@ -75,19 +75,19 @@ begin
       v_query := remem._hash_embed(query);
     end if;
     if v_query is null then
-      degraded := degraded || 'no_embedding';
+      degraded := array_append(degraded, 'no_embedding');
     elsif 0 = all (v_query) then
-      degraded := degraded || 'zero_vector';
+      degraded := array_append(degraded, 'zero_vector');
       v_query := null;
     end if;
     if v_vectors < v_documents then
-      degraded := degraded || 'stale_rows';
+      degraded := array_append(degraded, 'stale_rows');
     end if;
   else
     v_query := null;
   end if;
   if v_workspace.analyser <> remem._analyser_name(v_workspace.language) then
-    degraded := degraded || 'analyser_mix';
+    degraded := array_append(degraded, 'analyser_mix');
   end if;
 
   -- A selective filter is resolved first and searched exactly; otherwise the arms check rows as they go.
@@ -101,7 +101,7 @@ begin
   select t.* into v_terms from remem._query_terms(workspace, query, remem._language_dictionaries(v_workspace.language),
     v_documents, c_budget) t;
   if cardinality(v_terms.lexemes) = 0 and 'lexical' = any (v_arms) then
-    degraded := degraded || 'no_lexemes';
+    degraded := array_append(degraded, 'no_lexemes');
   end if;
 
   select '{}'::bigint[] as memory_nos, '{}'::float8[] as cosines into v_vector;

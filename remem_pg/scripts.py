@@ -1,0 +1,114 @@
+"""The SQL that an installation consists of, as text: migrations, functions, one script of all."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from .version import COMPATIBILITY, __version__
+
+VERSION = __version__
+#: Key of the advisory lock that lets one installer through at a time.
+INSTALL_LOCK = 0x72656D656D
+#: A pinned path: nobody else's object stands in for a built-in one while ours are created.
+INSTALL_PATH = "pg_catalog, remem, pg_temp"
+_VECTOR_SCHEMA = "@extschema:vector@"
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One SQL file: its number and name from `0001_core.sql`, its text, its checksum."""
+
+    version: int
+    name: str
+    text: str
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def _folder(name: str) -> Traversable:
+    """The packaged `_sql` or `_migrations`, or the repository's own in a checkout."""
+    packaged = files("remem_pg") / f"_{name}"
+    if packaged.is_dir():
+        return packaged
+    return Path(__file__).resolve().parent.parent / name
+
+
+def _read(folder: str) -> list[tuple[str, str]]:
+    found = [f for f in _folder(folder).iterdir() if f.name.endswith(".sql")]
+    return [(f.name, f.read_text("utf-8")) for f in sorted(found, key=lambda f: f.name)]
+
+
+@lru_cache(maxsize=1)
+def migrations() -> tuple[Script, ...]:
+    """The run-once scripts in order."""
+    return tuple(
+        Script(int(name.split("_", 1)[0]), name.removesuffix(".sql"), text)
+        for name, text in _read("migrations")
+    )
+
+
+@lru_cache(maxsize=1)
+def functions() -> tuple[tuple[str, str], ...]:
+    """(file name, text) of `sql/` in load order; the guard comes first."""
+    return tuple(_read("sql"))
+
+
+def _quote_literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def quote_identifier(name: str) -> str:
+    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
+
+
+def statements(vector_schema: str, applied: frozenset[int]) -> Iterator[tuple[str, str]]:
+    """(title, SQL) of every step inside the transaction, in order."""
+    quoted = quote_identifier(vector_schema)
+    guard, *rest = functions()
+    yield guard[0], guard[1].replace(_VECTOR_SCHEMA, quoted)
+    for script in migrations():
+        if script.version not in applied:
+            ledger = (
+                "insert into remem.schema_migration (version, name, sha256) values "
+                f"({script.version}, {_quote_literal(script.name)}, "
+                f"{_quote_literal(script.sha256)});"
+            )
+            yield script.name, script.text.replace(_VECTOR_SCHEMA, quoted) + "\n" + ledger
+    for name, text in rest:
+        yield name, text.replace(_VECTOR_SCHEMA, quoted)
+    settings = ", ".join(
+        f"({_quote_literal(n)}, {_quote_literal(v)})"
+        for n, v in (("version", VERSION), ("compatibility", str(COMPATIBILITY)))
+    )
+    yield (
+        "version",
+        f"insert into remem.setting (name, value) values {settings} "
+        "on conflict (name) do update set value = excluded.value, updated_at = now();",
+    )
+
+
+def render_sql(vector_schema: str = "public", applied: frozenset[int] = frozenset()) -> str:
+    """The whole installation as one script for psql, to be read before it is run.
+
+    `vector_schema` is where pgvector lives; migrations in `applied` are left out.
+    """
+    steps = "\n".join(f"-- {title}\n{text}" for title, text in statements(vector_schema, applied))
+    head = (
+        f"-- remem {VERSION}: run with psql --set ON_ERROR_STOP=1\n"
+        "-- as the role that shall own the schema\n"
+        "begin;\n"
+        f"select pg_advisory_xact_lock({INSTALL_LOCK});\n"
+        f"set local search_path = {INSTALL_PATH};\n"
+        "-- loads pgvector, so that its settings exist\n"
+        f"select '[1]'::{quote_identifier(vector_schema)}.vector;\n"
+    )
+    return f"{head}{steps}\ncommit;\n"

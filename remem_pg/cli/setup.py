@@ -61,7 +61,8 @@ def init(
         print_json(document | {"report": report, "space": space, "paste": paste})
         return None
     applied = ", ".join(report.applied) or "none, functions refreshed"
-    previous = f" (was {report.previous_version})" if report.previous_version else ""
+    before = report.previous_version
+    previous = f" (was {before})" if before and before != report.version else ""
     out = settings.out
     out.print(
         f"Installed   remem {report.version}{previous}; migrations: {applied}", soft_wrap=True

@@ -138,6 +138,13 @@ def test_an_empty_workspace_says_what_is_degraded_and_what_to_do(cli: Cli) -> No
     assert cli.json("recall", "anything?", "-w", "nobody")["degraded"] == ["unknown_workspace"]
 
 
+def test_a_question_without_a_searchable_word_is_answered_and_says_so(filled: Cli) -> None:
+    assert filled.json("recall", "the")["degraded"] == ["zero_vector", "no_lexemes"]
+    done = filled("recall", "the")
+    assert done.returncode == 0
+    assert "no_lexemes" in done.stderr
+
+
 def test_get_takes_an_id_or_a_ref_and_refuses_what_is_not_there(filled: Cli) -> None:
     by_ref = filled.json("get", "retries")
     assert filled.json("get", by_ref["memory_id"]) == by_ref

@@ -139,7 +139,9 @@ begin
     perform remem._raise('RM203', '{"item": 1, "problem": "not finite"}', 'Every component must be a finite number');
   end if;
   if importance in ('NaN', 'Infinity', '-Infinity') or confidence in ('NaN', 'Infinity', '-Infinity') then
-    perform remem._raise('RM001', '{"item": 1, "argument": "importance, confidence"}', 'Both lie between 0 and 1');
+    perform remem._raise('RM001', jsonb_build_object('item', 1,
+      'argument', case when importance in ('NaN', 'Infinity', '-Infinity') then 'importance' else 'confidence' end),
+      'It lies between 0 and 1');
   end if;
   v_item := (body, ref, kind, title, summary, tags, aliases, scope, scope_ref, topic_key, subject, attribute, source_class,
     source_ref, importance, confidence, pinned, unresolved, session_ref, turn_no, speaker, occurred_at, valid_from, valid_to,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,8 +15,12 @@ from .version import COMPATIBILITY, __version__
 VERSION = __version__
 #: Key of the advisory lock that lets one installer through at a time.
 INSTALL_LOCK = 0x72656D656D
-#: A pinned path: nobody else's object stands in for a built-in one while ours are created.
-INSTALL_PATH = "pg_catalog, remem, pg_temp"
+#: What is pinned while the scripts run: nobody else's object stands in for a built-in one while
+#: ours are created, and a backslash in a literal is a backslash.
+INSTALL_SETTINGS = {
+    "search_path": "pg_catalog, remem, pg_temp",
+    "standard_conforming_strings": "on",
+}
 _VECTOR_SCHEMA = "@extschema:vector@"
 
 
@@ -67,7 +70,8 @@ def _quote_literal(text: str) -> str:
 
 
 def quote_identifier(name: str) -> str:
-    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
+    """The name in SQL. Quoted even where it looks plain, for it may be a reserved word."""
+    return name if name == "public" else '"' + name.replace('"', '""') + '"'
 
 
 def statements(vector_schema: str, applied: frozenset[int]) -> Iterator[tuple[str, str]]:
@@ -102,12 +106,13 @@ def render_sql(vector_schema: str = "public", applied: frozenset[int] = frozense
     `vector_schema` is where pgvector lives; migrations in `applied` are left out.
     """
     steps = "\n".join(f"-- {title}\n{text}" for title, text in statements(vector_schema, applied))
+    pinned = "".join(f"set local {name} = {v};\n" for name, v in INSTALL_SETTINGS.items())
     head = (
         f"-- remem {VERSION}: run with psql --set ON_ERROR_STOP=1\n"
         "-- as the role that shall own the schema\n"
-        "begin;\n"
+        "begin isolation level read committed read write;\n"
         f"select pg_advisory_xact_lock({INSTALL_LOCK});\n"
-        f"set local search_path = {INSTALL_PATH};\n"
+        f"{pinned}"
         "-- loads pgvector, so that its settings exist\n"
         f"select '[1]'::{quote_identifier(vector_schema)}.vector;\n"
     )

@@ -16,7 +16,7 @@ $$;
 comment on function remem._memory_record(remem.memory) is 'A memory row as the caller sees it.';
 
 -- A filter as a jsonpath predicate, which is what `@@` and the GIN index take; null stays null. A path
--- such as `$ ? (@.kind == "task")` asks whether it exists: on an empty document only a predicate yields a value.
+-- such as `$ ? (@.kind == "task")` asks whether it exists. What would fail only on some rows is refused here.
 create or replace function remem._filter(filter text) returns jsonpath
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
@@ -26,18 +26,39 @@ declare
   v_problem text;
 begin
   v_filter := filter::jsonpath;
-  if v_filter is not null
-     and jsonb_typeof(jsonb_path_query_first('{}', v_filter, '{}', true)) is distinct from 'boolean' then
-    v_filter := format('exists(%s)', filter)::jsonpath;
+  if v_filter is null then
+    return null;
   end if;
-  return v_filter;
-exception when syntax_error or data_exception or undefined_object then
+  if v_filter::text like 'strict %' then
+    v_problem := 'strict mode';
+  elsif regexp_replace(v_filter::text, '"(\\.|[^"\\])*"', '""', 'g') ~ '\$"' then
+    v_problem := 'a variable, which nothing gives a value';  -- printed as $"name"
+  else
+    begin
+      return format('(%s) && (1 == 1)', v_filter)::jsonpath;
+    exception when syntax_error then
+      return format('exists(%s)', v_filter)::jsonpath;
+    end;
+  end if;
+  perform remem._refuse_filter(v_problem);
+exception when syntax_error or data_exception then
   get stacked diagnostics v_problem = message_text;
-  perform remem._raise('RM001', jsonb_build_object('argument', 'filter', 'problem', v_problem),
-    'A filter is a jsonpath predicate over the memory, e.g. $.kind == "decision" && $.metadata.team == "core"');
+  perform remem._refuse_filter(v_problem);
 end
 $$;
 comment on function remem._filter(text) is 'Reads a jsonpath filter with a typed error.';
+
+-- Also for what only shows when a filter meets a row, such as a date compared with a time of day.
+create or replace function remem._refuse_filter(problem text) returns void
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  perform remem._raise('RM001', jsonb_build_object('argument', 'filter', 'problem', problem),
+    'A filter is a jsonpath predicate over the memory, e.g. $.kind == "decision" && $.metadata.team == "core"');
+end
+$$;
+comment on function remem._refuse_filter(text) is 'Raises the error of an unusable filter.';
 
 create or replace function remem.get(workspace text, memory_id uuid default null, ref text default null)
 returns setof remem.memory_record
@@ -50,7 +71,7 @@ begin
     perform remem._raise('RM001', '{"argument": "memory_id, ref"}', 'Give either a memory_id or a ref');
   end if;
   return query
-    select (remem._memory_record(m)).* from remem.memory m
+    select r.* from remem.memory m cross join lateral remem._memory_record(m) r
     where m.workspace = get.workspace and (
       m.memory_id = get.memory_id
       or m.ref = get.ref and m.superseded_at is null and m.forgotten_at is null);
@@ -67,6 +88,7 @@ as $$
 declare
   v_filter jsonpath;
   v_after bigint;
+  v_problem text;
 begin
   perform remem._authorize(workspace, 'read');
   v_filter := remem._filter(filter);
@@ -80,10 +102,17 @@ begin
     end if;
   end if;
   return query
-    select (remem._memory_record(m)).* from remem.memory m
-    where m.workspace = list.workspace and m.superseded_at is null and m.forgotten_at is null
-      and (v_after is null or m.memory_no < v_after) and (v_filter is null or m.attrs @@ v_filter)
-    order by m.memory_no desc limit "limit";
+    select r.*
+    from (
+      select m, m.memory_no from remem.memory m
+      where m.workspace = list.workspace and m.superseded_at is null and m.forgotten_at is null
+        and (v_after is null or m.memory_no < v_after) and (v_filter is null or m.attrs @@ v_filter)
+      order by m.memory_no desc limit "limit"
+    ) s cross join lateral remem._memory_record(s.m) r
+    order by s.memory_no desc;
+exception when feature_not_supported then
+  get stacked diagnostics v_problem = message_text;
+  perform remem._refuse_filter(v_problem);
 end
 $$;
 comment on function remem.list(text, text, uuid, int) is
@@ -95,6 +124,7 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
   v_filter jsonpath;
+  v_problem text;
 begin
   perform remem._authorize(workspace, 'read');
   v_filter := remem._filter(filter);
@@ -104,6 +134,9 @@ begin
   return (select count(*) from remem.memory m
     where m.workspace = count.workspace and m.superseded_at is null and m.forgotten_at is null
       and m.attrs @@ v_filter);
+exception when feature_not_supported then
+  get stacked diagnostics v_problem = message_text;
+  perform remem._refuse_filter(v_problem);
 end
 $$;
 comment on function remem.count(text, text) is 'How many current memories a workspace has, or how many pass a filter.';

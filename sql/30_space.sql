@@ -63,6 +63,9 @@ declare
   v_dimensions int;
   v_name text;
   v_problem text;
+  v_floor real;
+  v_full real;
+  v_weight real;
 begin
   perform remem._authorize_admin();
   v_problem := (
@@ -77,6 +80,18 @@ begin
   if v_dimensions not between 1 and 4000 then
     perform remem._raise('RM001', jsonb_build_object('argument', 'dimensions', 'value', v_dimensions, 'limit', 4000),
       'HNSW indexes half-precision vectors of 1 to 4000 dimensions');
+  end if;
+  begin
+    v_floor := coalesce((descriptor ->> 'cosine_floor')::real, 0.2);
+    v_full := coalesce((descriptor ->> 'cosine_full')::real, 0.7);
+    v_weight := coalesce((descriptor ->> 'vector_weight')::real, 0.6);
+  exception when data_exception then
+    v_floor := null;
+  end;
+  if (v_floor >= -1 and v_floor < v_full and v_full <= 1 and v_weight between 0 and 1) is not true then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'cosine_floor, cosine_full, vector_weight',
+      'value', jsonb_build_array(descriptor -> 'cosine_floor', descriptor -> 'cosine_full', descriptor -> 'vector_weight')),
+      'Numbers: -1 <= cosine_floor < cosine_full <= 1, and vector_weight from 0 to 1');
   end if;
   v_fingerprint := remem._fingerprint(descriptor);
   -- One registration at a time, so that two clients that start together agree on one space.
@@ -95,8 +110,7 @@ begin
     descriptor ->> 'backend', descriptor ->> 'asset', v_dimensions, coalesce(descriptor ->> 'pooling', ''),
     coalesce(descriptor ->> 'normalization', ''), coalesce(descriptor ->> 'dtype', ''),
     coalesce(descriptor ->> 'query_prompt', ''), coalesce(descriptor ->> 'document_prompt', ''), 'active',
-    coalesce((descriptor ->> 'cosine_floor')::real, 0.2), coalesce((descriptor ->> 'cosine_full')::real, 0.7),
-    coalesce((descriptor ->> 'vector_weight')::real, 0.6))
+    v_floor, v_full, v_weight)
   returning * into v_space;
   perform remem._create_space_tables(v_space.space_no, v_dimensions);
   return remem._space_info(v_space);

@@ -31,6 +31,16 @@ _TYPES = {
 }
 
 
+Vector = Sequence[float | None]
+
+
+def floats(vector: Vector | None) -> list[float | None] | None:
+    """psycopg wants lists of one type."""
+    if vector is None:
+        return None
+    return [None if number is None else float(number) for number in vector]
+
+
 class Ref(NamedTuple):
     """One remem.memory_ref."""
 
@@ -54,6 +64,8 @@ def remember(conn: Connection, workspace: str, body: str | None, **arguments: An
     ]
     query = sql.SQL("select * from remem.remember({})").format(sql.SQL(", ").join(parts))
     values = {k: Jsonb(v) if isinstance(v, dict) else v for k, v in given.items()}
+    if given.get("embedding") is not None:
+        values["embedding"] = floats(given["embedding"])
     row = conn.execute(query, values).fetchone()
     assert row is not None
     return Ref(*row)
@@ -87,7 +99,7 @@ def recall(
     workspace: str,
     query: str | None,
     *,
-    embedding: Sequence[float] | None = None,
+    embedding: Vector | None = None,
     k: int | None = 8,
     **options: Any,
 ) -> list[Any]:
@@ -95,7 +107,7 @@ def recall(
     with conn.cursor(row_factory=namedtuple_row) as cursor:
         cursor.execute(
             "select * from remem.recall(%s, %s, %s::real[], %s, %s)",
-            [workspace, query, embedding, k, Jsonb(options)],
+            [workspace, query, floats(embedding), k, Jsonb(options)],
         )
         return cursor.fetchall()
 
@@ -105,14 +117,14 @@ def explain(
     workspace: str,
     query: str,
     *,
-    embedding: Sequence[float] | None = None,
+    embedding: Vector | None = None,
     k: int = 8,
     **options: Any,
 ) -> dict[str, Any]:
     """Call remem.recall_explain."""
     row = conn.execute(
         "select remem.recall_explain(%s, %s, %s::real[], %s, %s)",
-        [workspace, query, embedding, k, Jsonb(options)],
+        [workspace, query, floats(embedding), k, Jsonb(options)],
     ).fetchone()
     assert row is not None
     return dict(row[0])

@@ -43,6 +43,11 @@ begin
   perform remem._check_member('mode', v_options ->> 'mode', '{auto,lexical,vector,retrieval_only}', null);
   perform remem._check_member('fusion', v_options ->> 'fusion', '{weighted,rrf,max}', null);
   perform remem._check_list('arms', v_options -> 'arms', '{vector,lexical}');
+  if v_options ->> 'mode' in ('lexical', 'vector') and jsonb_typeof(v_options -> 'arms') = 'array'
+     and v_options -> 'arms' <> '[]' and not v_options -> 'arms' ? (v_options ->> 'mode') then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'arms', 'value', v_options -> 'arms', 'mode', v_options -> 'mode'),
+      'This mode needs its own arm: leave arms out');
+  end if;
   perform remem._check_list('kinds', v_options -> 'kinds', '{semantic,episodic,decision,preference,procedure,task,other}');
   perform remem._check_list('scopes', v_options -> 'scopes', '{global,project,session,user}');
   if jsonb_typeof(v_options -> 'min_relevance') <> 'number' or not (v_options ->> 'min_relevance')::float8 between 0 and 1 then

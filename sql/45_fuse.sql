@@ -66,12 +66,16 @@ $$;
 comment on function remem._candidates(text, int, real[], text[], float8[], float8, float8, bigint[], float8[], bigint[], float8[], float8[], int) is
   'Candidates of all arms with both main scores, and the turns around the best of them.';
 
--- Both main scores relative to the query's best of each, weighted. A missing cosine counts as nothing.
+-- Both main scores relative to the query's best of each, weighted. A missing cosine counts as nothing. Where
+-- no cosine is positive, their distance from the opposite direction still orders them.
 -- The body is bound when it is created and inlined where it is used: it needs no search_path.
 create or replace function remem._base_score(cosine float8, best_cosine float8, score float8, best_score float8, vector_weight float8)
 returns float8
 language sql immutable parallel safe
-return case when best_cosine > 0 then vector_weight * greatest(coalesce(cosine, 0), 0) / best_cosine else 0 end
+return case
+    when best_cosine > 0 then vector_weight * greatest(coalesce(cosine, 0), 0) / best_cosine
+    when best_cosine > -1 then vector_weight * (1 + coalesce(cosine, -1)) / (1 + best_cosine)
+    else 0 end
   + case when best_score > 0 then (1 - vector_weight) * score / best_score else 0 end;
 comment on function remem._base_score(float8, float8, float8, float8, float8) is 'Weighted sum of the two main scores, each relative to the best.';
 
@@ -137,7 +141,7 @@ begin
       case when idf_mass > 0 then least(w.matched / idf_mass, 1) else 0 end as lexical_relevance
     from whole w cross join named n
   )
-  select f.memory_no, f.total / nullif(max(f.total) over (), 0),
+  select f.memory_no, coalesce(f.total / nullif(max(f.total) over (), 0), 0),
     1 - (1 - coalesce(f.vector_relevance, 0)) * (1 - f.lexical_relevance),
     jsonb_strip_nulls(jsonb_build_object(
       'cosine', round(f.cosine::numeric, 4), 'bm25', round(f.score::numeric, 4), 'matched', round(f.lexical_relevance::numeric, 4),

@@ -70,6 +70,8 @@ begin
       v_query := null;
     elsif v_query is not null then
       perform remem._check_vector(v_query, v_space, 0);
+      -- Half precision neither overflows nor vanishes at length one.
+      v_query := @extschema:vector@.l2_normalize(v_query::@extschema:vector@.vector)::real[];
     end if;
     if v_query is null and v_space.space_no = 1 then
       v_query := remem._hash_embed(query);
@@ -80,7 +82,7 @@ begin
       degraded := array_append(degraded, 'zero_vector');
       v_query := null;
     end if;
-    if v_vectors < v_documents then
+    if v_vectors < v_documents and v_space.space_no <> 1 then  -- the built-in space lacks only texts without features
       degraded := array_append(degraded, 'stale_rows');
     end if;
   else

@@ -132,11 +132,11 @@ def _plan(conn: psycopg.Connection[Any]) -> tuple[InstallPlan, RememError | None
     """The plan, and the error that stands in its way."""
     database, role, server = fetch(
         conn,
-        "select current_database()::text, current_user::text, current_setting('server_version')",
+        "select current_database(), current_user, current_setting('server_version')",
     )
     found = fetch(
         conn,
-        "select n.nspname::text, e.extversion from pg_extension e "
+        "select n.nspname, e.extversion from pg_extension e "
         "join pg_namespace n on n.oid = e.extnamespace where e.extname = 'vector'",
     )
     ran = applied(conn)

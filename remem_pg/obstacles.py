@@ -72,9 +72,7 @@ def wrong_server(conn: psycopg.Connection[Any]) -> RememError | None:
 
 def wrong_role(conn: psycopg.Connection[Any], role: str) -> RememError | None:
     """Only the owner itself upgrades: what another role created would run with its rights."""
-    row = fetch(
-        conn, "select pg_get_userbyid(nspowner)::text from pg_namespace where nspname = 'remem'"
-    )
+    row = fetch(conn, "select pg_get_userbyid(nspowner) from pg_namespace where nspname = 'remem'")
     if row is not None and row[0] != role:
         return NoAccess(
             f"the schema remem belongs to {row[0]}, not to {role}",

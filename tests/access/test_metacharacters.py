@@ -162,9 +162,7 @@ def test_metadata_with_any_key_and_value_comes_back_and_can_be_filtered(db: Conn
     [
         '$.kind == "task"',
         '$ ? (@.kind == "task")',
-        'strict $.kind == "task"',
         'lax $.kind == "task"',
-        'strict $ ? (@.kind == "task")',
         'lax $ ? (@.kind == "task")',
         '$.kind starts with "ta"',
         '$.kind like_regex "^TASK$" flag "i"',
@@ -204,6 +202,8 @@ def test_a_filter_of_any_form_holds_alike_in_list_count_and_recall(
         "$.a.b.c ? (@ > ",
         "'",
         "\\",
+        'strict $.kind == "task"',
+        'strict $ ? (@.kind == "task")',
     ],
 )
 def test_a_filter_that_is_no_filter_is_refused_or_matches_what_it_says(
@@ -225,7 +225,7 @@ def test_a_filter_that_is_no_filter_is_refused_or_matches_what_it_says(
     assert told[0] == told[1] == told[2]
     # Either a typed refusal, or a path that exists in every memory ("$") or in none.
     assert told[0] in [("RM001", "filter"), (0,), (1,)]
-    if path in ("", "$.a ==", "'", "\\", '$.kind == "task") || (1 == 1', "$.kind == $name"):
+    if path not in (" ", "true", "1", "$", "$.kind.double() > 1"):
         assert told[0] == ("RM001", "filter")
 
 

@@ -141,7 +141,8 @@ return ln(1 + (greatest(documents, frequency) - frequency + 0.5) / (frequency + 
 comment on function remem._idf(bigint, bigint) is 'BM25 inverse document frequency, never negative.';
 
 -- Distinct lexemes of a query with their document frequencies, rare ones first. A frequency is counted
--- exactly up to `cap` by the index alone; beyond, the middle between cap and all is assumed.
+-- exactly up to `cap` by the index alone; beyond, the middle between cap and all is assumed. Of a long query
+-- the 64 rarest lexemes that occur are asked, told apart by a short count.
 create or replace function remem._query_terms(
   workspace text, query text, dictionaries regdictionary[], documents bigint, cap int,
   out lexemes text[], out frequencies bigint[], out idfs float8[]
@@ -157,12 +158,23 @@ begin
   from (
     select l.lexeme,
       case when c.n > cap then greatest(cap, sqrt(cap::float8 * documents)::bigint) else c.n end as frequency
-    from (select distinct x.lexeme from remem._lexemes(left(query, 20000), dictionaries) x limit 64) l
+    from (
+      select a.lexeme,
+        row_number() over (order by case when a.asked > 64 then (
+          select count(*) + case when count(*) = 0 then 1000 else 0 end from (
+            select from remem.posting p
+            where p.workspace = _query_terms.workspace and p.lexeme = a.lexeme limit 200) s) end, a.lexeme) as place
+      from (
+        select x.lexeme, count(*) over () as asked
+        from remem._lexemes(left(query, 20000), dictionaries) x
+      ) a
+    ) l
     cross join lateral (
       select count(*) as n from (
         select from remem.posting p
         where p.workspace = _query_terms.workspace and p.lexeme = l.lexeme limit cap + 1) s
     ) c
+    where l.place <= 64
   ) t;
 end
 $$;

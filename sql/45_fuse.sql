@@ -137,12 +137,13 @@ begin
           + case when w.speaker = n.speaker then v_speaker else 0 end end
       end as total,
       w.speaker = n.speaker as speaker_named,
-      greatest(least((w.cosine - cosine_floor) / (cosine_full - cosine_floor), 1), 0) as vector_relevance,
+      case when w.cosine is null then 0  -- least and greatest pass over a null
+        else greatest(least((w.cosine - cosine_floor) / (cosine_full - cosine_floor), 1), 0) end as vector_relevance,
       case when idf_mass > 0 then least(w.matched / idf_mass, 1) else 0 end as lexical_relevance
     from whole w cross join named n
   )
   select f.memory_no, coalesce(f.total / nullif(max(f.total) over (), 0), 0),
-    1 - (1 - coalesce(f.vector_relevance, 0)) * (1 - f.lexical_relevance),
+    1 - (1 - f.vector_relevance) * (1 - f.lexical_relevance),
     jsonb_strip_nulls(jsonb_build_object(
       'cosine', round(f.cosine::numeric, 4), 'bm25', round(f.score::numeric, 4), 'matched', round(f.lexical_relevance::numeric, 4),
       'base', round(f.base::numeric, 4),

@@ -13,6 +13,7 @@ declare
   c_selective constant int := 5000;    -- up to so many rows a filter is resolved first
   c_budget constant int := 20000;      -- postings read per query
   c_cap constant int := 200;           -- candidates before anything expensive
+  c_deepest constant int := 4000;      -- candidates of an arm when copies of a text hide the rest
   v_options jsonb := remem._check_options(options);
   v_mode text := v_options ->> 'mode';
   v_weights jsonb;
@@ -106,36 +107,43 @@ begin
     degraded := array_append(degraded, 'no_lexemes');
   end if;
 
-  select '{}'::bigint[] as memory_nos, '{}'::float8[] as cosines into v_vector;
-  if v_query is not null then
-    select a.* into v_vector from remem._arm_vector(workspace, v_space.space_no, v_query, v_pool,
-      v_vectors <= c_small, v_allowed, v_filter, v_validity) a;
-    if cardinality(v_vector.memory_nos) < least(v_pool, v_vectors) and v_allowed is null and v_vectors > c_small then
-      -- The index scan gave up before it had enough rows of this workspace.
-      select a.* into v_vector from remem._arm_vector(workspace, v_space.space_no, v_query, v_pool,
-        true, v_allowed, v_filter, v_validity) a;
-    end if;
-    v_states := v_states || jsonb_build_object('vector', jsonb_build_object('state', 'completed', 'found', cardinality(v_vector.memory_nos)));
-  end if;
-  select a.* into v_lexical from remem._arm_lexical(workspace,
-    case when 'lexical' = any (v_arms) then v_terms.lexemes else '{}' end, v_terms.frequencies, v_terms.idfs, v_pool, c_budget,
-    v_mean_len, v_vector.memory_nos, v_allowed, v_filter, v_validity) a;
-  if 'lexical' = any (v_arms) then
-    v_states := v_states || jsonb_build_object('lexical', jsonb_build_object('state', 'completed',
-      'found', (select count(*) from unnest(v_lexical.own) o where o), 'terms', to_jsonb(v_terms.lexemes)));
-  end if;
-
   v_share := case
     when v_query is null then 0 when not 'lexical' = any (v_arms) then 1
     else coalesce((v_weights ->> 'vector')::float8, v_space.vector_weight) end;
-  select c.* into v_candidates from remem._candidates(workspace, v_space.space_no, v_query,
-    case when 'lexical' = any (v_arms) then v_terms.lexemes else '{}' end, v_terms.idfs, v_mean_len, v_share,
-    v_vector.memory_nos, v_vector.cosines, coalesce(v_lexical.memory_nos, '{}'), coalesce(v_lexical.scores, '{}'),
-    coalesce(v_lexical.matched, '{}'), greatest(c_cap, k)) c;
-  hits := remem._hits(workspace, query, k, v_candidates.memory_nos, v_candidates.cosines, v_candidates.scores, v_candidates.matched,
-    v_lexical.session_nos, v_lexical.session_scores, (select sum(i) from unnest(v_terms.idfs) i), v_share, v_weights,
-    v_options ->> 'fusion', v_mode <> 'retrieval_only', (v_options ->> 'min_relevance')::float8, v_space,
-    v_vector.memory_nos, v_lexical.memory_nos, v_lexical.own, v_filter, v_validity, degraded);
+  -- Once as a rule; again and deeper only where copies of a few texts fill the pool and hide the rest.
+  loop
+    select '{}'::bigint[] as memory_nos, '{}'::float8[] as cosines into v_vector;
+    if v_query is not null then
+      select a.* into v_vector from remem._arm_vector(workspace, v_space.space_no, v_query, v_pool,
+        v_vectors <= c_small, v_allowed, v_filter, v_validity) a;
+      if cardinality(v_vector.memory_nos) < least(v_pool, v_vectors) and v_allowed is null and v_vectors > c_small then
+        -- The index scan gave up before it had enough rows of this workspace.
+        select a.* into v_vector from remem._arm_vector(workspace, v_space.space_no, v_query, v_pool,
+          true, v_allowed, v_filter, v_validity) a;
+      end if;
+      v_states := v_states || jsonb_build_object('vector', jsonb_build_object('state', 'completed', 'found', cardinality(v_vector.memory_nos)));
+    end if;
+    select a.* into v_lexical from remem._arm_lexical(workspace,
+      case when 'lexical' = any (v_arms) then v_terms.lexemes else '{}' end, v_terms.frequencies, v_terms.idfs, v_pool, c_budget,
+      v_mean_len, v_vector.memory_nos, v_allowed, v_filter, v_validity) a;
+    if 'lexical' = any (v_arms) then
+      v_states := v_states || jsonb_build_object('lexical', jsonb_build_object('state', 'completed',
+        'found', (select count(*) from unnest(v_lexical.own) o where o), 'terms', to_jsonb(v_terms.lexemes)));
+    end if;
+
+    select c.* into v_candidates from remem._candidates(workspace, v_space.space_no, v_query,
+      case when 'lexical' = any (v_arms) then v_terms.lexemes else '{}' end, v_terms.idfs, v_mean_len, v_share,
+      v_vector.memory_nos, v_vector.cosines, coalesce(v_lexical.memory_nos, '{}'), coalesce(v_lexical.scores, '{}'),
+      coalesce(v_lexical.matched, '{}'), greatest(c_cap, v_pool)) c;
+    hits := remem._hits(workspace, query, k, v_candidates.memory_nos, v_candidates.cosines, v_candidates.scores, v_candidates.matched,
+      v_lexical.session_nos, v_lexical.session_scores, (select sum(i) from unnest(v_terms.idfs) i), v_share, v_weights,
+      v_options ->> 'fusion', v_mode <> 'retrieval_only', (v_options ->> 'min_relevance')::float8, v_space,
+      v_vector.memory_nos, v_lexical.memory_nos, v_lexical.own, v_filter, v_validity, degraded);
+    exit when cardinality(hits) >= k or v_pool >= c_deepest
+      or greatest(cardinality(v_vector.memory_nos), (select count(*) from unnest(v_lexical.own) o where o)) < v_pool
+      or not exists (select from unnest(hits) h where h.duplicates is not null);
+    v_pool := least(4 * v_pool, c_deepest);
+  end loop;
   trace := jsonb_build_object(
     'space', v_space.name, 'arms', v_states, 'memories', v_documents, 'vectors', v_vectors,
     'filtered_to', cardinality(v_allowed), 'candidates', coalesce(cardinality(v_candidates.memory_nos), 0),
@@ -152,6 +160,7 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
   v_allowed bigint[];
+  v_problem text;
 begin
   -- EXECUTE: the plan depends on the filter's value, a cached one would forget the GIN index.
   execute format('select array_agg(s.memory_no) from (select m.memory_no from remem.memory m where m.workspace = $1 and m.attrs @@ %L'
@@ -160,6 +169,9 @@ begin
   into v_allowed using workspace;
   v_allowed := coalesce(v_allowed, '{}');
   return case when cardinality(v_allowed) <= most then v_allowed end;
+exception when feature_not_supported then
+  get stacked diagnostics v_problem = message_text;
+  perform remem._refuse_filter(v_problem);
 end
 $$;
 comment on function remem._resolve_filter(text, jsonpath, int) is 'Resolves a selective filter to its rows.';

@@ -134,6 +134,18 @@ def test_with_the_vector_alone_relevance_does_not_depend_on_other_memories(
     assert before.relevance == after.relevance > 0
 
 
+def test_relevance_by_words_is_the_share_of_their_weight_that_matches(db: Connection) -> None:
+    remember(db, "w", "The queue retries.")
+    remember(db, "w", "The garden.")
+    whole, half = (
+        recall(db, "w", query, k=1, mode="lexical")[0] for query in ("queue", "queue pelican")
+    )
+    assert whole.relevance == whole.signals["matched"] == 1
+    assert half.relevance == pytest.approx(half.signals["matched"], abs=1e-4)
+    assert 0 < half.relevance < 0.5  # an unknown word weighs more than one that occurs
+    assert recall(db, "w", "queue pelican", mode="lexical", min_relevance=0.5) == []
+
+
 def test_relevance_by_the_vector_follows_the_thresholds_of_the_space(db: Connection) -> None:
     db.execute(
         "select remem.register_space(%s)",

@@ -1,0 +1,278 @@
+"""A filter holds in every arm, and k rows come back when k rows match, however selective it is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from psycopg.types.json import Jsonb
+
+from tests.support.memories import (
+    Connection,
+    bodies,
+    explain,
+    recall,
+    refused,
+    remember_many,
+    value,
+)
+
+MODES = ["auto", "lexical", "vector", "retrieval_only"]
+
+
+@pytest.fixture
+def thousand(db: Connection) -> Connection:
+    """1,200 memories that all mention a queue: 3 are rare, a third are tasks, 5 belong to Ana."""
+    items: list[dict[str, Any]] = []
+    for n in range(1200):
+        item: dict[str, Any] = {
+            "body": f"queue {'drained ' * (n % 5)}number {n}",
+            "ref": f"r{n}",
+            "kind": ("semantic", "task", "decision")[n % 3],
+            "metadata": {"n": n, "rare": n % 400 == 399},
+        }
+        if n % 240 == 7:
+            item.update(scope="user", scope_ref="ana")
+        items.append(item)
+    for start in range(0, 1200, 400):
+        remember_many(db, "w", items[start : start + 400])
+    remember_many(db, "other", [{"body": "queue", "metadata": {"rare": True}}])
+    return db
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_one_in_four_hundred_filter_returns_all_its_rows(thousand: Connection, mode: str) -> None:
+    hits = recall(thousand, "w", "queue", mode=mode, filter="$.metadata.rare == true")
+    assert {hit.ref for hit in hits} == {"r399", "r799", "r1199"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("k", [1, 8, 300])
+def test_a_broad_filter_returns_k_of_its_rows(thousand: Connection, mode: str, k: int) -> None:
+    hits = recall(thousand, "w", "queue", k=k, mode=mode, filter="$.metadata.n >= 600")
+    assert len(hits) == k
+    assert all(int(hit.ref[1:]) >= 600 for hit in hits)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_kinds_hold_in_every_mode(thousand: Connection, mode: str) -> None:
+    for kinds in (["task"], ["task", "decision"]):
+        hits = recall(thousand, "w", "queue", k=300, mode=mode, kinds=kinds)
+        assert len(hits) == 300
+        assert {hit.kind for hit in hits} <= set(kinds)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_scopes_hold_in_every_mode(thousand: Connection, mode: str) -> None:
+    hits = recall(thousand, "w", "queue", k=50, mode=mode, scopes=["user"])
+    assert {hit.ref for hit in hits} == {"r7", "r247", "r487", "r727", "r967"}
+
+
+def test_kinds_scopes_and_filter_hold_together(thousand: Connection) -> None:
+    hits = recall(
+        thousand,
+        "w",
+        "queue",
+        k=50,
+        kinds=["task", "decision"],
+        scopes=["user", "project"],
+        filter="$.metadata.n > 240 || $.metadata.n == 7",
+    )
+    expected = {n for n in (7, 247, 487, 727, 967) if n % 3 in (1, 2)}
+    assert {int(hit.ref[1:]) for hit in hits} == expected
+
+
+def test_a_filter_that_nothing_passes_returns_nothing(thousand: Connection) -> None:
+    for mode in MODES:
+        assert recall(thousand, "w", "queue", mode=mode, filter='$.kind == "poem"') == []
+
+
+def test_the_workspace_in_a_filter_opens_no_other(thousand: Connection) -> None:
+    for filter in ('$.workspace == "other"', '$.workspace == "w" || $.workspace == "other"'):
+        hits = recall(thousand, "w", "queue", k=1000, filter=filter)
+        assert "other" not in {hit.ref for hit in hits}
+        assert len(hits) in (0, 1000)
+
+
+def test_a_filter_cannot_end_the_condition_on_its_workspace(thousand: Connection) -> None:
+    for filter in (
+        'true) || ($.kind == "task"',
+        "$.x == 1) || (1 == 1",
+        '$.kind == "task") || exists($',
+        "1 == 1)::jsonpath or true --",
+        "$.x == 1' or true or m.attrs @@ '$.x == 1",
+    ):
+        with refused("RM001", argument="filter"):
+            recall(thousand, "w", "queue", filter=filter)
+
+
+@pytest.mark.parametrize(
+    "filter",
+    ['strict $.kind == "task"', "$.kind == $x", "$.a ? (@ == $x)", "", "kind", "$.kind =="],
+)
+def test_a_filter_that_cannot_be_used_is_refused(thousand: Connection, filter: str) -> None:
+    with refused("RM001", argument="filter"):
+        recall(thousand, "w", "queue", filter=filter, kinds=["task"])
+
+
+def test_a_filter_that_fails_on_a_row_is_refused(db: Connection) -> None:
+    remember_many(db, "w", [{"body": "queue", "occurred_at": "2026-03-01T00:00:00Z"}])
+    with refused("RM001", argument="filter"):
+        recall(db, "w", "queue", filter='$.occurred_at.datetime() < "2026-03-02".datetime()')
+
+
+@pytest.mark.parametrize("filter", ["true", "1 == 1", "$", "exists($.kind)", "$.metadata"])
+def test_a_filter_that_everything_passes_changes_nothing(thousand: Connection, filter: str) -> None:
+    plain = recall(thousand, "w", "queue drained", kinds=["task"])
+    assert recall(thousand, "w", "queue drained", kinds=["task"], filter=filter) == plain
+
+
+@pytest.mark.parametrize("nasty", ['"', "\\", "'", "$$", '") || (1 == 1', "\\u0022", "é\u0301"])
+def test_metacharacters_in_values_and_workspaces_are_only_text(db: Connection, nasty: str) -> None:
+    workspace = f"w{nasty}"
+    remember_many(
+        db,
+        workspace,
+        [{"body": "queue", "metadata": {"v": nasty, f"k{nasty}": 1}}, {"body": "queue two"}],
+    )
+    stored = value(db, "select attrs #>> '{metadata,v}' from remem.memory where attrs ? 'metadata'")
+    for filter in (
+        f"$.metadata.v == {json.dumps(stored)}",
+        f"exists($.metadata.{json.dumps(f'k{stored}')})",
+    ):
+        assert bodies(recall(db, workspace, "queue", filter=filter)) == ["queue"]
+        assert bodies(recall(db, workspace, "queue", filter=filter, mode="vector")) == ["queue"]
+
+
+# -- both ways to apply a filter, in each arm by itself ---------------------------------------
+#
+# Up to 5,000 rows are resolved first (`allowed`); beyond, the arms check rows as they go.
+
+
+def allowed_by(db: Connection, filter: str, most: int) -> list[int] | None:
+    row_filter = f'$.workspace == "w" && ({filter})'
+    allowed: list[int] | None = value(
+        db, "select remem._resolve_filter('w', %s::jsonpath, %s)", [row_filter, most]
+    )
+    return allowed
+
+
+def vector_arm(
+    db: Connection, filter: str, n: int, allowed: list[int] | None, exact: bool
+) -> set[int]:
+    row = db.execute(
+        "select memory_nos, cosines from remem._arm_vector('w', 1, remem._hash_embed('queue'), %s,"
+        " %s, %s, %s::jsonpath, false)",
+        [n, exact, allowed, f'$.workspace == "w" && ({filter})'],
+    ).fetchone()
+    assert row is not None
+    assert row[1] == pytest.approx(sorted(row[1], reverse=True), abs=1e-5)
+    return set(row[0])
+
+
+def lexical_arm(
+    db: Connection, filter: str, n: int, allowed: list[int] | None, query: str = "queue"
+) -> set[int]:
+    row = db.execute(
+        """
+        select a.memory_nos, a.own
+        from remem._count_tally('w', 0) c
+        cross join lateral remem._query_terms('w', %(query)s,
+          remem._language_dictionaries('english'), c.n, 20000) t
+        cross join lateral remem._arm_lexical('w', t.lexemes, t.frequencies, t.idfs, %(n)s, 20000,
+          c.doc_len::float8 / c.n, '{}', %(allowed)s, %(filter)s::jsonpath, false) a
+        """,
+        {
+            "query": query,
+            "n": n,
+            "allowed": allowed,
+            "filter": f'$.workspace == "w" && ({filter})',
+        },
+    ).fetchone()
+    assert row is not None
+    assert all(row[1])
+    return set(row[0])
+
+
+def numbers(db: Connection, condition: str) -> set[int]:
+    return {
+        no
+        for (no,) in db.execute(
+            f"select memory_no from remem.memory where workspace = 'w' and {condition}"
+        )
+    }
+
+
+def test_a_filter_is_resolved_up_to_a_limit(thousand: Connection) -> None:
+    rare = numbers(thousand, "attrs @@ '$.metadata.rare == true'")
+    assert set(allowed_by(thousand, "$.metadata.rare == true", 3) or []) == rare
+    assert allowed_by(thousand, "$.metadata.rare == true", 2) is None
+    assert allowed_by(thousand, '$.kind == "poem"', 2) == []
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("resolved", [True, False])
+def test_the_vector_arm_returns_every_row_of_a_filter(
+    thousand: Connection, exact: bool, resolved: bool
+) -> None:
+    thousand.execute("analyze remem.memory, remem.embedding_1")
+    filter = "$.metadata.n >= 1000"
+    allowed = allowed_by(thousand, filter, 5000) if resolved else None
+    found = vector_arm(thousand, filter, 150, allowed, exact)
+    assert len(found) == 150
+    assert found <= numbers(thousand, "(attrs #>> '{metadata,n}')::int >= 1000")
+
+
+@pytest.mark.parametrize("resolved", [True, False])
+def test_the_lexical_arm_returns_every_row_of_a_filter(
+    thousand: Connection, resolved: bool
+) -> None:
+    for filter, condition, n in (
+        ("$.metadata.rare == true", "(attrs #>> '{metadata,rare}')::bool", 3),
+        ("$.metadata.n >= 1000", "(attrs #>> '{metadata,n}')::int >= 1000", 150),
+    ):
+        allowed = allowed_by(thousand, filter, 5000) if resolved else None
+        found = lexical_arm(thousand, filter, n, allowed)
+        assert len(found) == n
+        assert found <= numbers(thousand, condition)
+
+
+def test_the_trace_says_to_how_many_rows_a_filter_was_resolved(thousand: Connection) -> None:
+    assert explain(thousand, "w", "queue", filter="$.metadata.rare == true")["filtered_to"] == 3
+    assert explain(thousand, "w", "queue")["filtered_to"] is None
+
+
+def test_a_selective_filter_takes_the_rows_from_its_index(db: Connection) -> None:
+    db.execute(
+        """
+        insert into remem.memory (workspace, kind, scope, body, source_class, attrs, fingerprint,
+          content_hash, doc_len, lexemes, analyser_no)
+        select 'w', 'task', 'global', 'b', 'unspecified',
+          jsonb_build_object('workspace', 'w', 'metadata', jsonb_build_object('n', n)), '', '', 1,
+          '{}', 1
+        from generate_series(1, 20000) n
+        """
+    )
+    db.execute("vacuum analyze remem.memory")
+    plan = value(
+        db,
+        "explain (format json) select memory_no from remem.memory m where m.workspace = 'w'"
+        """ and m.attrs @@ '$.workspace == "w" && ($.metadata.n == 77)' limit 5001""",
+    )
+    assert "memory_attrs_idx" in json.dumps(plan)
+    found = value(
+        db,
+        "select cardinality(remem._resolve_filter('w', %s::jsonpath, 5000))",
+        ['$.workspace == "w" && ($.metadata.n == 77)'],
+    )
+    assert found == 1
+
+
+def test_options_are_only_data(db: Connection) -> None:
+    remember_many(db, "w", [{"body": "queue"}])
+    options = {"kinds": ["semantic"], "filter": '$.kind == "semantic"'}
+    rows = db.execute(
+        "select body from remem.recall('w', 'queue', null, 8, %s)", [Jsonb(options)]
+    ).fetchall()
+    assert rows == [("queue",)]

@@ -84,7 +84,7 @@ begin
   begin
     v_floor := coalesce((descriptor ->> 'cosine_floor')::real, 0.2);
     v_full := coalesce((descriptor ->> 'cosine_full')::real, 0.7);
-    v_weight := coalesce((descriptor ->> 'vector_weight')::real, 0.6);
+    v_weight := coalesce((descriptor ->> 'vector_weight')::real, 0.45);
   exception when data_exception then
     v_floor := null;
   end;

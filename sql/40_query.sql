@@ -19,7 +19,7 @@ language sql immutable parallel safe
 set search_path = pg_catalog, remem, pg_temp
 as $$
   select '{
-    "vector": null, "neighbour": 0.3, "neighbour2": 0.2, "session": 0.2, "session_best": 0.5, "speaker": 0.3
+    "vector": null, "neighbour": 0.3, "neighbour2": 0.1, "session": 0.6, "speaker": 0.6, "length": 0.4
   }'::jsonb
 $$;
 comment on function remem._default_weights() is 'The weights of the fused score.';

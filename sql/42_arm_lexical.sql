@@ -3,13 +3,15 @@
 -- Reads whole posting lists, rarest term first, until `budget` postings are spent; terms that no longer fit
 -- are looked up for the best candidates only, so that their scores are complete all the same. Every read is
 -- an index-only scan. `also` are rows that another arm found: they are scored too, and marked as not `own`.
--- sessions: BM25 of whole sessions, for the sessions of the candidates.
--- Constants k1 = 1.5, b = 0.75 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009).
+-- units: BM25 of whole sessions, for the sessions of the candidates; a memory outside of any session is a
+-- session of its own, numbered -memory_no, so that it is not behind for standing alone.
+-- k1 = 1.2 and b = 0.3: memories are short, and a short one is not more to the point for being short; whole
+-- sessions take the usual k1 = 1.5, b = 0.75 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009).
 create or replace function remem._arm_lexical(
   workspace text, lexemes text[], frequencies bigint[], idfs float8[], n int, budget int, mean_len float8, also bigint[],
   allowed bigint[], row_filter jsonpath, check_validity boolean,
   out memory_nos bigint[], out scores float8[], out matched float8[], out own boolean[],
-  out session_nos int[], out session_scores float8[]
+  out units bigint[], out unit_scores float8[]
 )
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
@@ -22,8 +24,8 @@ begin
     from unnest(lexemes, frequencies, idfs) with ordinality t (lexeme, frequency, idf, ordinality)
     where t.frequency > 0
   ), hit as materialized (
-    select t.lexeme, t.idf, p.memory_no, p.session_no, p.tf,
-      t.idf * p.tf * 2.5 / (p.tf + 1.5 * (0.25 + 0.75 * p.doc_len / mean_len)) as score
+    select t.lexeme, t.idf, p.memory_no, coalesce(p.session_no, -p.memory_no) as unit, p.doc_len, p.tf,
+      t.idf * p.tf * 2.2 / (p.tf + 1.2 * (0.7 + 0.3 * p.doc_len / mean_len)) as score
     from term t
     cross join lateral (
       select p.memory_no, p.session_no, p.tf, p.doc_len from remem.posting p
@@ -33,8 +35,8 @@ begin
     ) p
     where t.scanned
   ), partial as (
-    select h.memory_no, h.session_no, sum(h.score) as score, sum(h.idf) as matched
-    from hit h group by h.memory_no, h.session_no
+    select h.memory_no, h.unit, sum(h.score) as score, sum(h.idf) as matched
+    from hit h group by h.memory_no, h.unit
   ), ranked as (
     select r.* from (select s.* from partial s order by s.score desc, s.memory_no offset 0) r
     where not (row_filter is not null or check_validity) or allowed is not null or (
@@ -43,52 +45,53 @@ begin
       from remem.memory m where m.workspace = _arm_lexical.workspace and m.memory_no = r.memory_no)
     limit case when exists (select from term t where not t.scanned) then 3 * n else n end
   ), candidate as materialized (
-    select r.memory_no, r.session_no, r.score, r.matched, true as own from ranked r
+    select r.memory_no, r.unit, r.score, r.matched, true as own from ranked r
     union all
-    select p.memory_no, p.session_no, p.score, p.matched, false from partial p
+    select p.memory_no, p.unit, p.score, p.matched, false from partial p
     where p.memory_no = any (also) and not exists (select from ranked r where r.memory_no = p.memory_no)
     union all
     select a.memory_no, null, 0, 0, false from unnest(also) a (memory_no)
     where not exists (select from partial p where p.memory_no = a.memory_no)
   ), rest as (
-    select c.memory_no, sum(t.idf * p.tf * 2.5 / (p.tf + 1.5 * (0.25 + 0.75 * p.doc_len / mean_len))) as score, sum(t.idf) as matched
+    select c.memory_no, sum(t.idf * p.tf * 2.2 / (p.tf + 1.2 * (0.7 + 0.3 * p.doc_len / mean_len))) as score, sum(t.idf) as matched
     from candidate c
     cross join term t
     join remem.posting p on p.workspace = _arm_lexical.workspace and p.lexeme = t.lexeme and p.memory_no = c.memory_no
     where not t.scanned
     group by c.memory_no
   ), complete as (
-    select c.memory_no, c.session_no, c.score + coalesce(r.score, 0) as score, c.matched + coalesce(r.matched, 0) as matched, c.own,
+    select c.memory_no, c.unit, c.score + coalesce(r.score, 0) as score, c.matched + coalesce(r.matched, 0) as matched, c.own,
       row_number() over (partition by c.own order by c.score + coalesce(r.score, 0) desc, c.memory_no) as rank
     from candidate c left join rest r on r.memory_no = c.memory_no
   ), kept as materialized (
     select k.* from complete k where k.rank <= n or not k.own
   ), around as (
-    select count(*) as sessions, greatest(avg(s.doc_len), 1) as mean_len
+    -- A sample is enough for a mean; a workspace without sessions is measured by its memories.
+    select count(*) as sessions, greatest(coalesce(avg(s.doc_len), mean_len), 1) as mean_len
     from (select s.doc_len from remem.session s where s.workspace = _arm_lexical.workspace limit 1000) s
-  ), session_term as (
-    select h.session_no, h.lexeme, sum(h.tf) as tf from hit h where h.session_no is not null group by h.session_no, h.lexeme
-  ), session_frequency as (
-    select t.lexeme, count(*) as n from session_term t group by t.lexeme
-  ), session_score as (
-    select t.session_no,
+  ), unit_term as (
+    select h.unit, h.lexeme, sum(h.tf) as tf, max(h.doc_len) as doc_len from hit h group by h.unit, h.lexeme
+  ), unit_frequency as (
+    select t.lexeme, count(*) as n from unit_term t group by t.lexeme
+  ), unit_score as (
+    select t.unit,
       sum(ln(1 + (greatest(a.sessions, f.n) - f.n + 0.5) / (f.n + 0.5)) * t.tf * 2.5
-        / (t.tf + 1.5 * (0.25 + 0.75 * s.doc_len / a.mean_len))) as score
-    from session_term t
-    join session_frequency f on f.lexeme = t.lexeme
-    join remem.session s on s.workspace = _arm_lexical.workspace and s.session_no = t.session_no
+        / (t.tf + 1.5 * (0.25 + 0.75 * coalesce(s.doc_len, t.doc_len) / a.mean_len))) as score
+    from unit_term t
+    join unit_frequency f on f.lexeme = t.lexeme
+    left join remem.session s on s.workspace = _arm_lexical.workspace and s.session_no = t.unit
     cross join around a
-    where t.session_no in (select k.session_no from kept k)
-    group by t.session_no
+    where t.unit in (select k.unit from kept k)
+    group by t.unit
   )
-  select k.memory_nos, k.scores, k.matched, k.own, s.session_nos, s.scores
-  into memory_nos, scores, matched, own, session_nos, session_scores
+  select k.memory_nos, k.scores, k.matched, k.own, u.units, u.scores
+  into memory_nos, scores, matched, own, units, unit_scores
   from (
     select array_agg(k.memory_no order by k.score desc, k.memory_no) as memory_nos, array_agg(k.score order by k.score desc, k.memory_no) as scores,
       array_agg(k.matched order by k.score desc, k.memory_no) as matched, array_agg(k.own order by k.score desc, k.memory_no) as own
     from kept k
   ) k
-  cross join (select array_agg(s.session_no) as session_nos, array_agg(s.score) as scores from session_score s) s;
+  cross join (select array_agg(u.unit) as units, array_agg(u.score) as scores from unit_score u) u;
 end
 $$;
 comment on function remem._arm_lexical(text, text[], bigint[], float8[], int, int, float8, bigint[], bigint[], jsonpath, boolean) is
@@ -106,7 +109,7 @@ begin
   select array_agg(s.score order by s.ordinality), array_agg(s.matched order by s.ordinality) into scores, matched
   from (
     select w.ordinality,
-      coalesce(sum(t.idf * p.tf * 2.5 / (p.tf + 1.5 * (0.25 + 0.75 * p.doc_len / mean_len))), 0) as score,
+      coalesce(sum(t.idf * p.tf * 2.2 / (p.tf + 1.2 * (0.7 + 0.3 * p.doc_len / mean_len))), 0) as score,
       coalesce(sum(t.idf) filter (where p.memory_no is not null), 0) as matched
     from unnest(memory_nos) with ordinality w (memory_no, ordinality)
     left join (

@@ -37,15 +37,19 @@ begin
     from unnest(memory_nos, cosines, scores, matched) c (memory_no, cosine, score, matched)
   ), best as (
     select c.* from candidate c order by c.base desc, c.memory_no limit cap
-  ), top as (
+  ), top as materialized (
     select m.session_no, m.turn_no
     from (select b.memory_no from best b order by b.base desc, b.memory_no limit 10) t
     join remem.memory m on m.workspace = _candidates.workspace and m.memory_no = t.memory_no
     where m.session_no is not null
   ), joined as (
+    -- offset 0 keeps it a lookup per turn by memory_session_idx, also in tables that were never analysed.
     select distinct n.memory_no from top t
-    join remem.memory n on n.workspace = _candidates.workspace and n.session_no = t.session_no
-      and n.turn_no between t.turn_no - 2 and t.turn_no + 2 and n.superseded_at is null and n.forgotten_at is null
+    cross join lateral (
+      select m.memory_no from remem.memory m
+      where m.workspace = _candidates.workspace and m.session_no = t.session_no
+        and m.turn_no between t.turn_no - 2 and t.turn_no + 2 and m.superseded_at is null and m.forgotten_at is null
+      offset 0) n
     where not exists (select from best b where b.memory_no = n.memory_no)
   )
   select b.*, j.nos into memory_nos, cosines, scores, matched, v_joined
@@ -83,7 +87,7 @@ comment on function remem._base_score(float8, float8, float8, float8, float8) is
 -- (reciprocal rank fusion, k = 60, Cormack et al. 2009) or max; the last two use the two main scores only.
 create or replace function remem._score(
   workspace text, query text, memory_nos bigint[], cosines float8[], scores float8[], matched float8[],
-  session_nos int[], session_scores float8[], idf_mass float8, vector_weight float8, weights jsonb, fusion text,
+  units bigint[], unit_scores float8[], idf_mass float8, vector_weight float8, weights jsonb, fusion text,
   with_context boolean, cosine_floor float8, cosine_full float8
 ) returns table (memory_no bigint, score float8, relevance float8, signals jsonb, fingerprint bytea)
 language plpgsql stable
@@ -95,13 +99,14 @@ declare
   v_neighbour float8 := (weights ->> 'neighbour')::float8;
   v_neighbour2 float8 := (weights ->> 'neighbour2')::float8;
   v_session float8 := (weights ->> 'session')::float8;
-  v_session_best float8 := (weights ->> 'session_best')::float8;
   v_speaker float8 := (weights ->> 'speaker')::float8;
+  v_length float8 := (weights ->> 'length')::float8;
   v_query text := ' ' || regexp_replace(remem._fold(query), '[\u0001-\u002f\u003a-\u0060\u007b-\u007f\u2018\u2019]+', ' ', 'g') || ' ';
 begin
   return query
   with candidate as (
-    select c.*, m.session_no, m.turn_no, m.speaker, m.fingerprint,
+    select c.*, m.session_no, m.turn_no, m.speaker, m.subject, m.fingerprint,
+      least(ln(1 + m.doc_len) / ln(33), 1) as length_share,
       remem._base_score(c.cosine, max(c.cosine) over (), c.score, max(c.score) over (), vector_weight) as base,
       rank() over (order by c.cosine desc nulls last) as vector_rank, rank() over (order by c.score desc) as lexical_rank,
       c.cosine / nullif(greatest(max(c.cosine) over (), 0), 0) as cosine_share, c.score / nullif(max(c.score) over (), 0) as score_share
@@ -114,17 +119,22 @@ begin
     where position(' ' || remem._fold(s.speaker) || ' ' in v_query) > 0
   ), context as (
     select c.*,
-      case when c.turn_no is null then 0 else coalesce(sum(c.base) over near, 0) end as near,
-      case when c.turn_no is null then 0 else coalesce(sum(c.base) over wide, 0) - coalesce(sum(c.base) over near, 0) end as wide,
-      case when c.session_no is not null then row_number() over (partition by c.session_no order by c.base desc) end as place,
-      coalesce(s.score / nullif(max(s.score) over (), 0), 0) as session_share
+      -- A memory that stands alone is taken to be surrounded by half as much as it holds itself.
+      case when c.session_no is null then c.base else coalesce(sum(c.base) over near, 0) end as near,
+      case when c.session_no is null then c.base
+        else coalesce(sum(c.base) over wide, 0) - coalesce(sum(c.base) over near, 0) end as wide,
+      coalesce(u.score / nullif(max(u.score) over (), 0), 0) as session_share
     from candidate c
-    left join unnest(session_nos, session_scores) s (session_no, score) on s.session_no = c.session_no
+    left join unnest(units, unit_scores) u (unit, score) on u.unit = coalesce(c.session_no, -c.memory_no)
     window near as (partition by c.session_no order by c.turn_no range between 1 preceding and 1 following exclude current row),
       wide as (partition by c.session_no order by c.turn_no range between 2 preceding and 2 following exclude current row)
-  ), whole as (
-    select c.*, coalesce(sum(c.base) filter (where c.place <= 3) over (partition by c.session_no), 0) / 3 as session_best
-    from context c
+  ), about as (
+    -- A turn is about who speaks; what stands alone, about whom it names.
+    select c.*, n.speaker is not null and case when c.session_no is not null then c.speaker = n.speaker
+      else n.speaker in (c.speaker, c.subject) or (
+        select position(remem._fold(n.speaker) in remem._fold(left(m.body, 1000))) > 0
+        from remem.memory m where m.workspace = _score.workspace and m.memory_no = c.memory_no) end as speaker_named
+    from context c cross join named n
   ), fused as (
     select w.*,
       case fusion
@@ -133,14 +143,12 @@ begin
         when 'max' then greatest(w.cosine_share, w.score_share, 0)
         else w.base + case when not with_context then 0 else
           v_neighbour * w.near + v_neighbour2 * w.wide + v_session * w.session_share
-          + case when w.session_no is null then 0 else v_session_best * w.session_best end
-          + case when w.speaker = n.speaker then v_speaker else 0 end end
+          + case when w.speaker_named then v_speaker else 0 end + v_length * w.length_share end
       end as total,
-      w.speaker = n.speaker as speaker_named,
       case when w.cosine is null then 0  -- least and greatest pass over a null
         else greatest(least((w.cosine - cosine_floor) / (cosine_full - cosine_floor), 1), 0) end as vector_relevance,
       case when idf_mass > 0 then least(w.matched / idf_mass, 1) else 0 end as lexical_relevance
-    from whole w cross join named n
+    from about w
   )
   select f.memory_no, coalesce(f.total / nullif(max(f.total) over (), 0), 0),
     1 - (1 - f.vector_relevance) * (1 - f.lexical_relevance),
@@ -148,13 +156,12 @@ begin
       'cosine', round(f.cosine::numeric, 4), 'bm25', round(f.score::numeric, 4), 'matched', round(f.lexical_relevance::numeric, 4),
       'base', round(f.base::numeric, 4),
       'neighbour', round(nullif(f.near, 0)::numeric, 4), 'neighbour2', round(nullif(f.wide, 0)::numeric, 4),
-      'session', round(nullif(f.session_share, 0)::numeric, 4),
-      'session_best', case when f.session_no is not null then round(nullif(f.session_best, 0)::numeric, 4) end,
+      'session', round(nullif(f.session_share, 0)::numeric, 4), 'length', round(f.length_share::numeric, 4),
       'speaker', case when f.speaker_named then 1 end)),
     f.fingerprint
   from fused f
   order by f.total desc nulls last, f.memory_no;
 end
 $$;
-comment on function remem._score(text, text, bigint[], float8[], float8[], float8[], int[], float8[], float8, float8, jsonb, text, boolean, float8, float8) is
+comment on function remem._score(text, text, bigint[], float8[], float8[], float8[], bigint[], float8[], float8, float8, jsonb, text, boolean, float8, float8) is
   'Fused score, absolute relevance and signals of every candidate, best first.';

@@ -136,7 +136,7 @@ begin
       v_vector.memory_nos, v_vector.cosines, coalesce(v_lexical.memory_nos, '{}'), coalesce(v_lexical.scores, '{}'),
       coalesce(v_lexical.matched, '{}'), greatest(c_cap, v_pool)) c;
     hits := remem._hits(workspace, query, k, v_candidates.memory_nos, v_candidates.cosines, v_candidates.scores, v_candidates.matched,
-      v_lexical.session_nos, v_lexical.session_scores, (select sum(i) from unnest(v_terms.idfs) i), v_share, v_weights,
+      v_lexical.units, v_lexical.unit_scores, (select sum(i) from unnest(v_terms.idfs) i), v_share, v_weights,
       v_options ->> 'fusion', v_mode <> 'retrieval_only', (v_options ->> 'min_relevance')::float8, v_space,
       v_vector.memory_nos, v_lexical.memory_nos, v_lexical.own, v_filter, v_validity, degraded);
     exit when cardinality(hits) >= k or v_pool >= c_deepest
@@ -179,7 +179,7 @@ comment on function remem._resolve_filter(text, jsonpath, int) is 'Resolves a se
 -- The best k candidates as hits: equal texts once with all their references, gates on relevance.
 create or replace function remem._hits(
   workspace text, query text, k int, memory_nos bigint[], cosines float8[], scores float8[], matched float8[],
-  session_nos int[], session_scores float8[], idf_mass float8, vector_share float8, weights jsonb, fusion text,
+  units bigint[], unit_scores float8[], idf_mass float8, vector_share float8, weights jsonb, fusion text,
   with_context boolean, min_relevance float8, space remem.embedding_space, vector_nos bigint[], lexical_nos bigint[], lexical_own boolean[],
   row_filter jsonpath, check_validity boolean, degraded text[]
 ) returns remem.recall_hit[]
@@ -192,7 +192,7 @@ begin
     with scored as materialized (
       select s.*, row_number() over (order by s.score desc nulls last, s.memory_no) as place,
         row_number() over (partition by s.fingerprint order by s.score desc nulls last, s.memory_no) as copy
-      from remem._score(workspace, query, memory_nos, cosines, scores, matched, session_nos, session_scores, idf_mass, vector_share,
+      from remem._score(workspace, query, memory_nos, cosines, scores, matched, units, unit_scores, idf_mass, vector_share,
         weights, fusion, with_context, space.cosine_floor, space.cosine_full) s
       where s.relevance >= min_relevance and s.score is not null
         and (not (row_filter is not null or check_validity) or (
@@ -221,7 +221,7 @@ begin
   );
 end
 $$;
-comment on function remem._hits(text, text, int, bigint[], float8[], float8[], float8[], int[], float8[], float8, float8, jsonb, text, boolean,
+comment on function remem._hits(text, text, int, bigint[], float8[], float8[], float8[], bigint[], float8[], float8, float8, jsonb, text, boolean,
   float8, remem.embedding_space, bigint[], bigint[], boolean[], jsonpath, boolean, text[]) is 'The best k candidates with their texts.';
 
 -- A degraded call says so once, so that an empty answer has a reason.

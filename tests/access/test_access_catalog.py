@@ -51,7 +51,6 @@ def functions(conn: Connection, condition: str) -> list[str]:
 PUBLIC = "p.proname not like '\\_%'"
 
 
-@pytest.mark.covers("RP13")
 def test_there_are_public_and_private_functions_to_walk(installed: Connection) -> None:
     assert len(functions(installed, PUBLIC)) >= 15
     assert len(functions(installed, f"not ({PUBLIC})")) >= 40
@@ -117,7 +116,6 @@ def test_volatility_says_whether_a_function_writes(installed: Connection) -> Non
     assert labelled_volatile == writers
 
 
-@pytest.mark.covers("RP13")
 def test_what_reads_is_stable_and_never_volatile(installed: Connection) -> None:
     readers = {"get", "list", "count", "recall", "recall_explain", "current_space", "version"}
     found = installed.execute(
@@ -283,7 +281,6 @@ def test_row_level_security_is_on_and_not_forced_for_every_table(installed: Conn
     assert [row for row in rows if row[1:] != (True, False)] == []
 
 
-@pytest.mark.covers("RP13")
 def test_nobody_but_the_owner_has_a_privilege_on_a_relation_or_a_column(
     installed: Connection,
 ) -> None:

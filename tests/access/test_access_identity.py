@@ -38,7 +38,6 @@ def superuser(server: Server) -> Connection:
 # -- groups ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.covers("RP13")
 def test_a_grant_to_a_group_counts_for_its_members(
     furnished: Connection, su: Connection, make_role: MakeRole, connect: Connect
 ) -> None:
@@ -144,7 +143,6 @@ def test_granting_again_replaces_the_level(
     assert refused.value.sqlstate == "RM301"
 
 
-@pytest.mark.covers("RP13")
 def test_a_role_that_was_dropped_and_created_again_has_nothing(
     furnished: Connection, server: Server, make_role: MakeRole, connect: Connect
 ) -> None:
@@ -208,7 +206,6 @@ def test_a_grant_from_another_cluster_does_not_fall_to_whoever_has_its_number_he
 # -- becoming somebody else ------------------------------------------------------------------------
 
 
-@pytest.mark.covers("RP13")
 def test_set_role_to_a_granted_role_needs_membership(
     furnished: Connection, make_role: MakeRole, connect: Connect
 ) -> None:
@@ -249,7 +246,6 @@ def test_a_default_role_that_one_may_not_become_opens_nothing(
     assert not may_read(again)
 
 
-@pytest.mark.covers("RP13")
 def test_after_set_role_the_grants_of_the_new_role_decide(
     furnished: Connection, su: Connection, make_role: MakeRole, connect: Connect
 ) -> None:
@@ -305,7 +301,6 @@ def wrap(conn: Connection, name: str, properties: str) -> None:
     )
 
 
-@pytest.mark.covers("RP13")
 def test_a_definer_function_of_a_granted_role_cannot_lend_the_grant(
     furnished: Connection, su: Connection, make_role: MakeRole, connect: Connect
 ) -> None:

@@ -49,14 +49,12 @@ def test_every_public_function_has_a_stated_level_and_a_working_call(furnished: 
     assert names == set(LEVELS) == set(WORKING)
 
 
-@pytest.mark.covers("RP13")
 def test_the_owner_needs_no_grant(furnished: Connection) -> None:
     assert furnished.execute("select count(*) from remem.access_grant").fetchone() == (0,)
     said = {door.name: refusal(door, furnished, door.working()) for door in doors(furnished)}
     assert said == dict.fromkeys(LEVELS, "")
 
 
-@pytest.mark.covers("RP13")
 def test_a_stranger_gets_rm301_from_every_public_function_whatever_the_arguments(
     enter: Enter,
 ) -> None:
@@ -183,7 +181,6 @@ def state(conn: Connection, query: str) -> str:
     return ""
 
 
-@pytest.mark.covers("RP13")
 @pytest.mark.parametrize("level", [None, "read", "worker", "write", "admin"])
 def test_no_grant_opens_a_table_a_view_or_a_sequence(enter: Enter, level: str | None) -> None:
     someone = enter(level, workspace=None)
@@ -320,7 +317,6 @@ def refused_as(conn: Connection, door: Any, values: dict[str, Any]) -> tuple[Any
     return (refused.value.sqlstate, d.message_primary, d.message_detail, d.message_hint)
 
 
-@pytest.mark.covers("RP13")
 @pytest.mark.parametrize("level", [None, "admin"])
 def test_a_refusal_does_not_tell_whether_the_workspace_exists(
     enter: Enter, level: str | None
@@ -336,7 +332,6 @@ def test_a_refusal_does_not_tell_whether_the_workspace_exists(
     assert told == dict.fromkeys(told, True)
 
 
-@pytest.mark.covers("RP13")
 def test_a_refused_call_has_not_looked_at_any_tenant_table(
     enter: Enter, server: Server, database: str
 ) -> None:

@@ -35,7 +35,6 @@ def said_of(conn: Connection, workspace: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.covers("RP13")
 def test_the_setting_refuses_every_other_workspace_to_the_owner_too(
     furnished: Connection,
 ) -> None:
@@ -112,7 +111,6 @@ def test_functions_about_no_workspace_do_not_ask_for_the_setting(furnished: Conn
     assert furnished.execute("select cardinality(remem.hash_embed('x'))").fetchone() == (384,)
 
 
-@pytest.mark.covers("RP13")
 def test_strict_mode_demands_the_setting_of_everybody(furnished: Connection, enter: Enter) -> None:
     everybody = [furnished, enter("read"), enter("write"), enter("admin", workspace=None)]
     strict(furnished)

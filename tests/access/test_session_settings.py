@@ -37,7 +37,6 @@ def loaded(conn: Connection) -> Connection:
     return conn
 
 
-@pytest.mark.covers("RP13")
 def test_all_settings_are_equal_before_and_after_every_public_function(
     furnished: Connection,
 ) -> None:
@@ -128,7 +127,6 @@ def readers(conn: Connection) -> list[Door]:
     return found
 
 
-@pytest.mark.covers("RP13")
 def test_every_reading_function_works_in_a_read_only_transaction(furnished: Connection) -> None:
     for door in readers(furnished):
         with furnished.transaction():

@@ -62,7 +62,6 @@ def reports(
         return [one.result(timeout=120) for one in started]
 
 
-@pytest.mark.covers("RP12")
 @pytest.mark.parametrize("n", [8, 20])
 def test_many_installers_of_an_empty_database_all_succeed_and_one_installs(
     gate: Connection, bare_database: str, db: Connection, n: int
@@ -106,7 +105,6 @@ def test_installers_that_also_create_pgvector_all_succeed(server: Server) -> Non
         server.drop_database(name)
 
 
-@pytest.mark.covers("RP12")
 def test_eight_processes_that_install_at_once_all_succeed(
     gate: Connection, bare_database: str, db: Connection
 ) -> None:

@@ -27,7 +27,6 @@ def expected(db: Connection) -> dict[str, tuple[Any, ...]]:
     return installation(db)
 
 
-@pytest.mark.covers("RP12")
 def test_a_first_migration_installs_everything_and_says_what(
     bare: Connection, expected: dict[str, Any]
 ) -> None:
@@ -38,7 +37,6 @@ def test_a_first_migration_installs_everything_and_says_what(
     assert installation(bare) == expected
 
 
-@pytest.mark.covers("RP12")
 def test_migrating_twice_changes_nothing(db: Connection, expected: dict[str, Any]) -> None:
     db.execute("select remem.remember('w', 'Kept.', ref => 'r')")
     report = install.migrate(db)
@@ -78,7 +76,6 @@ def test_migrating_puts_back_a_function_that_somebody_changed(
     assert installation(db) == expected
 
 
-@pytest.mark.covers("RP12")
 def test_the_rendered_script_run_by_psql_installs_the_same(
     bare_database: str, bare: Connection, psql: Psql, expected: dict[str, Any]
 ) -> None:
@@ -320,7 +317,6 @@ def test_uninstalling_asks_to_be_confirmed(db: Connection, expected: dict[str, A
     assert installation(db) == expected
 
 
-@pytest.mark.covers("RP12")
 def test_uninstalling_leaves_nothing_but_pgvector(
     make_database: MakeDatabase, server: Server
 ) -> None:

@@ -17,7 +17,6 @@ Connection = psycopg.Connection[Any]
 MakeDatabase = Callable[..., str]
 
 
-@pytest.mark.covers("RP12")
 def test_without_pgvector_an_unprivileged_role_is_told_who_must_run_what(
     make_database: MakeDatabase, server: Server
 ) -> None:
@@ -86,7 +85,6 @@ def test_an_old_pgvector_is_refused_with_the_version_that_is_needed(
     assert "alter extension vector update" in str(refused.value)
 
 
-@pytest.mark.covers("RP12")
 @pytest.mark.parametrize("schema", ["extensions", "My Ext", 'quo"te', "select", "日本", "ext;--"])
 def test_pgvector_is_found_in_any_schema(
     make_database: MakeDatabase, server: Server, schema: str

@@ -17,7 +17,6 @@ Connection = psycopg.Connection[Any]
 ALL = tuple(script.name for script in install.migrations())
 
 
-@pytest.mark.covers("RP12")
 def test_a_plan_of_an_empty_database_names_what_would_be_done(bare_database: str) -> None:
     found = install.plan(bare_database)
     assert found.pending == ALL

@@ -26,7 +26,6 @@ def from_the_future(db: Connection) -> None:
     db.execute("update remem.setting set value = '99.1.0' where name = 'version'")
 
 
-@pytest.mark.covers("RP12")
 def test_a_newer_database_is_refused_with_the_version_that_made_it(db: Connection) -> None:
     from_the_future(db)
     before = database(db)
@@ -54,7 +53,6 @@ def test_an_older_version_is_upgraded(db: Connection) -> None:
     assert install.installed_version(db) == install.VERSION
 
 
-@pytest.mark.covers("RP12")
 def test_a_client_works_on_a_newer_database_whose_compatibility_it_knows(
     db: Connection, db_dsn: str
 ) -> None:
@@ -78,7 +76,6 @@ def test_a_client_refuses_a_database_whose_compatibility_is_beyond_it(
     assert db.execute("select count(*) from remem.recall('w', 'anything')").fetchone() == (0,)
 
 
-@pytest.mark.covers("RP12")
 def test_a_migration_that_was_edited_after_it_ran_is_refused(db: Connection) -> None:
     script = install.migrations()[0]
     db.execute(
@@ -96,7 +93,6 @@ def test_a_migration_that_was_edited_after_it_ran_is_refused(db: Connection) -> 
 # -- who may ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.covers("RP12")
 def test_a_role_that_does_not_own_the_schema_cannot_upgrade_it(
     db: Connection, make_role: Callable[..., str], connect: Callable[[str], Connection]
 ) -> None:
@@ -219,7 +215,6 @@ def test_an_owner_with_a_strange_name_installs_and_upgrades(
 # -- encodings -------------------------------------------------------------------------------------
 
 
-@pytest.mark.covers("RP12")
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1", "EUC_JP"])
 def test_a_database_that_is_not_utf8_is_refused_by_name(
     make_database: MakeDatabase, server: Server, encoding: str

@@ -134,7 +134,6 @@ def catalog(conn: Connection) -> dict[str, Any]:
     }
 
 
-@pytest.mark.covers("RP12")
 def test_a_dump_of_the_schema_restores_without_an_error_where_pgvector_is_loaded_first(
     filled: Connection, db_dsn: str, bare_database: str, programs: Programs, tmp_path: Path
 ) -> None:
@@ -155,7 +154,6 @@ def test_a_dump_of_the_schema_restores_without_an_error_where_pgvector_is_loaded
         assert answers(conn) == answers(filled)
 
 
-@pytest.mark.covers("RP12")
 def test_a_dump_of_the_whole_database_is_repaired_by_migrate(
     filled: Connection, db_dsn: str, bare_database: str, programs: Programs, tmp_path: Path
 ) -> None:

@@ -20,9 +20,7 @@ QUESTION = "which machine drops packets at night?"
 
 
 def ask_directly(conn: psycopg.Connection[Any]) -> None:
-    conn.execute(
-        "select * from remem.recall(%s, %s)", ("acme", QUESTION), prepare=False
-    ).fetchall()
+    conn.execute("select * from remem.recall(%s, %s)", ("acme", QUESTION), prepare=False).fetchall()
 
 
 def ask_prepared(conn: psycopg.Connection[Any]) -> None:

@@ -24,7 +24,7 @@ def test_decorated():
     pass
 
 
-# covers: RP4
+# {comment}
 async def test_comment_above():
     pass
 
@@ -32,17 +32,24 @@ async def test_comment_above():
 class TestGroup:
     @pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.covers("RP5"))])
     def test_parameter(self, n):
-        # covers: MN1, ME2
+        # {inside}
         pass
 """
+
+
+# Put together here, so that this file itself is not taken for a test of these rows.
+COMMENT = "covers" + ": RP4"
+INSIDE = "covers" + ": MN1, ME2"
 
 
 @pytest.fixture
 def marked(tmp_path: Path) -> Path:
     tests = tmp_path / "tests"
     (tests / "unit").mkdir(parents=True)
-    (tests / "unit" / "test_marks.py").write_text(MARKED)
-    (tests / "client.js").write_text("// covers: RE6\n")
+    (tests / "unit" / "test_marks.py").write_text(
+        MARKED.replace("{comment}", COMMENT).replace("{inside}", INSIDE)
+    )
+    (tests / "client.js").write_text("// covers" + ": RE6\n")
     return tests
 
 

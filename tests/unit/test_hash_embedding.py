@@ -85,6 +85,30 @@ def test_published_cosines(left: str, right: str, expected: float) -> None:
     assert float(a @ b) == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.covers("RP15")
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("login", "oauth"),
+        ("aws", "bedrock"),
+        ("postgres", "database"),
+        ("incident", "failure"),
+        ("decided", "choice"),
+        ("deployment", "shipping"),
+        ("kafka", "queue"),
+    ],
+)
+def test_words_of_a_concept_group_resemble_each_other(left: str, right: str) -> None:
+    ours, theirs, outside = HashEmbedding().embed([left, right, "pasta"])
+    assert float(ours @ theirs) > 0.5 > float(ours @ outside)
+
+
+@pytest.mark.covers("RP16")
+def test_outside_its_groups_the_hash_knows_spelling_and_not_meaning() -> None:
+    car, vehicle, cars = HashEmbedding().embed(["automobile", "vehicle", "automobiles"])
+    assert float(car @ vehicle) < 0.34 < float(car @ cars)
+
+
 @pytest.mark.covers("RP13")
 def test_published_vector() -> None:
     vector = HashEmbedding().embed(["Remem doctor"])[0]

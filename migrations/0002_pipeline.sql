@@ -120,7 +120,7 @@ create type remem._query as (
   lexemes text[], frequencies bigint[], idfs float8[], idf_mass float8,   -- in parallel, rarest first
   original_lexemes text[], expanded_lexemes text[], excluded text[],      -- excluded: lexemes behind a minus
   vector real[], more_vectors jsonb,                                      -- the query's, and those of expansions
-  phrases text[], entities bigint[], topic_keys text[], session_nos int[], subject text, attribute text,
+  phrases text[], entities bigint[], session_nos int[],
   kind_hint text, time_from timestamptz, time_to timestamptz,
   allowed bigint[], row_filter jsonpath, check_validity boolean,
   documents bigint, vectors bigint, mean_len float8

@@ -1,138 +1,4 @@
--- Query preparation: options, filter, terms.
-
--- The options of recall with their defaults. An unknown key is refused with the list of known ones.
-create or replace function remem._default_options() returns jsonb
-language sql immutable parallel safe
-set search_path = pg_catalog, remem, pg_temp
-as $$
-  select '{
-    "filter": null, "kinds": null, "scopes": null, "arms": ["vector", "lexical"], "mode": "auto",
-    "fusion": "weighted", "weights": {}, "min_relevance": 0, "space": null
-  }'::jsonb
-$$;
-comment on function remem._default_options() is 'Every option of recall with its default.';
-
--- Weights of the fused score, each relative to the query's best value of that signal (the vector share comes
--- from the space). Found on conversations by leave-one-out; python -m evals locomo shows what they give.
-create or replace function remem._default_weights() returns jsonb
-language sql immutable parallel safe
-set search_path = pg_catalog, remem, pg_temp
-as $$
-  select '{
-    "vector": null, "neighbour": 0.3, "neighbour2": 0.1, "session": 0.6, "speaker": 0.6, "length": 0.4
-  }'::jsonb
-$$;
-comment on function remem._default_weights() is 'The weights of the fused score.';
-
-create or replace function remem._check_options(options jsonb) returns jsonb
-language plpgsql stable
-set search_path = pg_catalog, remem, pg_temp
-as $$
-declare
-  v_known jsonb := remem._default_options();
-  v_options jsonb := v_known || coalesce(options, '{}');
-  v_key text;
-begin
-  if options is not null and jsonb_typeof(options) <> 'object' then
-    perform remem._raise('RM001', jsonb_build_object('argument', 'options', 'got', jsonb_typeof(options)), 'Options are a JSON object');
-  end if;
-  for v_key in select k from jsonb_object_keys(v_options) k where not v_known ? k loop
-    perform remem._raise('RM002', jsonb_build_object('option', v_key, 'valid', (select jsonb_agg(k order by k) from jsonb_object_keys(v_known) k)),
-      'Valid options: ' || (select string_agg(k, ', ' order by k) from jsonb_object_keys(v_known) k));
-  end loop;
-  perform remem._check_member('mode', v_options ->> 'mode', '{auto,lexical,vector,retrieval_only}', null);
-  perform remem._check_member('fusion', v_options ->> 'fusion', '{weighted,rrf,max}', null);
-  perform remem._check_list('arms', v_options -> 'arms', '{vector,lexical}');
-  if v_options ->> 'mode' in ('lexical', 'vector') and jsonb_typeof(v_options -> 'arms') = 'array'
-     and v_options -> 'arms' <> '[]' and not v_options -> 'arms' ? (v_options ->> 'mode') then
-    perform remem._raise('RM001', jsonb_build_object('argument', 'arms', 'value', v_options -> 'arms', 'mode', v_options -> 'mode'),
-      'This mode needs its own arm: leave arms out');
-  end if;
-  perform remem._check_list('kinds', v_options -> 'kinds', '{semantic,episodic,decision,preference,procedure,task,other}');
-  perform remem._check_list('scopes', v_options -> 'scopes', '{global,project,session,user}');
-  if jsonb_typeof(v_options -> 'min_relevance') <> 'number' or not (v_options ->> 'min_relevance')::float8 between 0 and 1 then
-    perform remem._raise('RM001', jsonb_build_object('argument', 'min_relevance', 'value', v_options -> 'min_relevance'), 'A number from 0 to 1');
-  end if;
-  for v_key in select k from unnest(array['filter', 'space']) k where jsonb_typeof(v_options -> k) not in ('string', 'null') loop
-    perform remem._raise('RM001', jsonb_build_object('argument', v_key, 'got', jsonb_typeof(v_options -> v_key)), format('%s is a text', v_key));
-  end loop;
-  perform remem._check_weights(v_options -> 'weights');
-  return v_options;
-end
-$$;
-comment on function remem._check_options(jsonb) is 'Options with defaults; typed errors for unknown keys and wrong values.';
-
--- A list of words out of a closed set; null and the empty list mean no restriction.
-create or replace function remem._check_list(argument text, value jsonb, valid text[]) returns void
-language plpgsql stable
-set search_path = pg_catalog, remem, pg_temp
-as $$
-begin
-  if jsonb_typeof(value) = 'null' then
-    return;
-  end if;
-  if jsonb_typeof(value) <> 'array'
-     or exists (select from jsonb_array_elements(value) e where jsonb_typeof(e) <> 'string' or (e #>> '{}') <> all (valid)) then
-    perform remem._raise('RM001', jsonb_build_object('argument', argument, 'value', value, 'valid', to_jsonb(valid)),
-      'A list out of: ' || array_to_string(valid, ', '));
-  end if;
-end
-$$;
-comment on function remem._check_list(text, jsonb, text[]) is 'Refuses a list with members outside a closed set.';
-
-create or replace function remem._check_weights(weights jsonb) returns void
-language plpgsql stable
-set search_path = pg_catalog, remem, pg_temp
-as $$
-declare
-  v_key text;
-begin
-  if jsonb_typeof(weights) <> 'object' then
-    perform remem._raise('RM001', jsonb_build_object('argument', 'weights', 'got', jsonb_typeof(weights)), 'Weights are a JSON object');
-  end if;
-  for v_key in select k from jsonb_object_keys(weights) k where not remem._default_weights() ? k loop
-    perform remem._raise('RM002', jsonb_build_object('option', 'weights.' || v_key,
-      'valid', (select jsonb_agg(k order by k) from jsonb_object_keys(remem._default_weights()) k)), 'Choose one of the weights');
-  end loop;
-  for v_key in select e.key from jsonb_each(weights) e
-    where jsonb_typeof(e.value) <> 'number' or not (e.value #>> '{}')::numeric between 0 and 10 loop
-    perform remem._raise('RM001', jsonb_build_object('argument', 'weights.' || v_key, 'value', weights -> v_key), 'A number from 0 to 10');
-  end loop;
-  if (weights ->> 'vector')::float8 > 1 then
-    perform remem._raise('RM001', jsonb_build_object('argument', 'weights.vector', 'value', weights -> 'vector'),
-      'A share from 0 (lexical only) to 1 (vector only)');
-  end if;
-end
-$$;
-comment on function remem._check_weights(jsonb) is 'Refuses unknown or unusable weights.';
-
--- Everything that restricts rows in one jsonpath predicate, or null. The workspace is part of it, so that
--- the GIN index looks up this tenant's rows only.
-create or replace function remem._row_filter(workspace text, options jsonb) returns jsonpath
-language plpgsql stable
-set search_path = pg_catalog, remem, pg_temp
-as $$
-declare
-  v_filter jsonpath := remem._filter(options ->> 'filter');
-  v_parts text[] := '{}';
-  v_key text;
-begin
-  foreach v_key in array array['kind', 'scope'] loop
-    if jsonb_typeof(options -> (v_key || 's')) = 'array' and jsonb_array_length(options -> (v_key || 's')) > 0 then
-      v_parts := v_parts || ('(' || (select string_agg(format('$.%s == %s', v_key, e), ' || ')
-        from jsonb_array_elements(options -> (v_key || 's')) e) || ')');
-    end if;
-  end loop;
-  if v_filter is not null then
-    v_parts := v_parts || format('(%s)', v_filter);
-  end if;
-  if cardinality(v_parts) = 0 then
-    return null;
-  end if;
-  return format('$.workspace == %s && %s', to_jsonb(workspace), array_to_string(v_parts, ' && '))::jsonpath;
-end
-$$;
-comment on function remem._row_filter(text, jsonb) is 'The predicate that kinds, scopes and filter make together.';
+-- Query preparation: from the caller's words to what the arms look for.
 
 -- Inverse document frequency of BM25 in the form that is never negative (Robertson and Zaragoza 2009; Lucene).
 create or replace function remem._idf(documents bigint, frequency bigint) returns float8
@@ -179,3 +45,210 @@ begin
 end
 $$;
 comment on function remem._query_terms(text, text, regdictionary[], bigint, int) is 'The lexemes a query asks for, rarest first.';
+
+-- A question in the form its answer has: "when did Ann visit Rome?" asks for "Ann visit Rome". English only;
+-- null where it changes nothing. Deterministic, so that the same question always expands alike.
+create or replace function remem._statement(query text) returns text
+language sql immutable parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select nullif(btrim(regexp_replace(regexp_replace(query collate "C",
+    '^\s*((when|where|why|how|what|which|who|whom|whose)\y(\s+(many|much|often|long|kind of|type of|time))?\s*)?'
+    '((did|does|do|is|are|was|were|has|have|had|can|could|will|would|should)\y\s*)?', '', 'i'), '[?\s]+$', '')), btrim(query))
+$$;
+comment on function remem._statement(text) is 'The words of a question without its interrogative frame.';
+
+-- Days that a query names, as a half-open interval: 2023-05-08, May 2023, 8 May 2023, May 8, 2023, yesterday,
+-- last week, last month, last year (in UTC, seen from `at`).
+create or replace function remem._time_hint(folded text, at timestamptz, out time_from timestamptz, out time_to timestamptz)
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+set timezone = 'UTC'
+as $$
+declare
+  c_months constant text := 'jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec';
+  v_match text[];
+  v_day date;
+begin
+  v_match := regexp_match(folded collate "C", '\y(\d{4})-(\d{2})-(\d{2})\y');
+  if v_match is null then
+    v_match := (select array[m[3], lpad(((position(m[2] in c_months) + 3) / 4)::text, 2, '0'), m[1]]
+      from regexp_match(folded collate "C", '\y(\d{1,2})(?:st|nd|rd|th)? (?:of )?(' || c_months || ')[a-z]*,? (\d{4})\y') m where m is not null);
+  end if;
+  if v_match is null then
+    v_match := (select array[m[3], lpad(((position(m[1] in c_months) + 3) / 4)::text, 2, '0'), m[2]]
+      from regexp_match(folded collate "C", '\y(' || c_months || ')[a-z]* (\d{1,2})(?:st|nd|rd|th)?,? (\d{4})\y') m where m is not null);
+  end if;
+  if v_match is not null then
+    begin
+      v_day := make_date(v_match[1]::int, v_match[2]::int, v_match[3]::int);
+      time_from := v_day; time_to := v_day + 1;
+    exception when datetime_field_overflow then
+      null;  -- 31 February names no day
+    end;
+    return;
+  end if;
+  v_match := regexp_match(folded collate "C", '\y(' || c_months || ')[a-z]*,? (\d{4})\y');
+  if v_match is not null and v_match[2]::int between 1 and 9998 then
+    time_from := make_date(v_match[2]::int, (position(v_match[1] in c_months) + 3) / 4, 1);
+    time_to := time_from + interval '1 month';
+  elsif folded ~ '\yyesterday\y' then
+    time_from := date_trunc('day', at) - interval '1 day'; time_to := date_trunc('day', at);
+  elsif folded ~ '\ytoday\y' then
+    time_from := date_trunc('day', at); time_to := time_from + interval '1 day';
+  elsif folded ~ '\ylast (week|month|year)\y' then
+    v_match := regexp_match(folded collate "C", '\ylast (week|month|year)\y');
+    time_to := date_trunc(v_match[1], at); time_from := time_to - ('1 ' || v_match[1])::interval;
+  end if;
+end
+$$;
+comment on function remem._time_hint(text, timestamptz) is 'The time a query names, in UTC.';
+
+-- The prepared query and what it lacks. The caller has found the workspace and checked the options.
+create or replace function remem._prepare_query(
+  workspace remem.workspace, space remem.embedding_space, query text, query_embedding real[], options jsonb, arms text[],
+  out prepared remem._query, out degraded text[]
+)
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  c_budget constant int := 20000;
+  c_selective constant int := 5000;
+  v_dictionaries regdictionary[] := remem._language_dictionaries(workspace.language);
+  v_asked text;
+  v_expanded text;
+  v_terms record;
+begin
+  degraded := '{}';
+  prepared.workspace := workspace.workspace;
+  prepared.space_no := space.space_no;
+  prepared.text := query;
+  prepared.folded := remem._fold(left(query, 20000));
+  select t.n, greatest(t.doc_len::float8 / greatest(t.n, 1), 1) into prepared.documents, prepared.mean_len
+  from remem._count_tally(workspace.workspace, 0) t;
+  prepared.vectors := (remem._count_tally(workspace.workspace, space.space_no)).n;
+
+  -- Web-search syntax: "quoted phrases" and -excluded words (a hyphen before a letter).
+  v_asked := left(query, 20000);
+  if v_asked ~ '["\u201c\u201e\u00ab]' then
+    prepared.phrases := array(select btrim(m[1]) from regexp_matches(prepared.folded collate "C",
+      '["\u201c\u201e\u00ab]([^"\u201c\u201d\u201e\u00ab\u00bb]{2,400})["\u201c\u201d\u00bb]', 'g') m where btrim(m[1]) <> '' limit 8);
+  end if;
+  if v_asked ~ '(^|\s)-[^\s0-9"-]' then
+    prepared.excluded := array(select distinct l.lexeme
+      from regexp_matches(v_asked collate "C", '(?:^|\s)-([^\s0-9"-][^\s"]*)', 'g') m cross join lateral remem._lexemes(m[1], v_dictionaries) l limit 16);
+    v_asked := regexp_replace(v_asked collate "C", '(^|\s)-[^\s0-9"-][^\s"]*', ' ', 'g');
+  end if;
+
+  -- Terms of the query and, apart, those an expansion adds: both are kept, so that the trace can tell.
+  v_expanded := (select string_agg(left(e, 2000), E'\n') from jsonb_array_elements_text(
+    case when jsonb_typeof(options -> 'expanded') = 'array' then options -> 'expanded' else '[]' end) e);
+  select t.* into v_terms from remem._query_terms(workspace.workspace, v_asked, v_dictionaries, prepared.documents, c_budget) t;
+  prepared.original_lexemes := v_terms.lexemes;
+  prepared.idf_mass := (select sum(i) from unnest(v_terms.idfs) i);
+  if v_expanded is not null then
+    select t.* into v_terms
+    from remem._query_terms(workspace.workspace, concat_ws(E'\n', v_asked, v_expanded), v_dictionaries, prepared.documents, c_budget) t;
+    prepared.expanded_lexemes := array(select l from unnest(v_terms.lexemes) l where l <> all (prepared.original_lexemes));
+    -- An added term is a guess: it counts for less than half of what was asked.
+    v_terms.idfs := array(select case when l.lexeme = any (prepared.original_lexemes) then l.idf else 0.4 * l.idf end
+      from unnest(v_terms.lexemes, v_terms.idfs) with ordinality l (lexeme, idf, n) order by l.n);
+  end if;
+  prepared.lexemes := v_terms.lexemes;
+  prepared.frequencies := v_terms.frequencies;
+  prepared.idfs := v_terms.idfs;
+  if cardinality(prepared.lexemes) = 0 and 'lexical' = any (arms) then
+    degraded := array_append(degraded, 'no_lexemes');
+  end if;
+
+  if arms && '{vector,fusion}' then
+    select v.vector, v.more, degraded || v.degraded into prepared.vector, prepared.more_vectors, degraded
+    from remem._query_vector(space, query, query_embedding, options) v;
+    if prepared.vectors < prepared.documents and space.space_no <> 1 then  -- the built-in space lacks only texts without features
+      degraded := array_append(degraded, 'stale_rows');
+    end if;
+  end if;
+  if workspace.analyser <> remem._analyser_name(workspace.language) then
+    degraded := array_append(degraded, 'analyser_mix');
+  end if;
+
+  -- A selective filter is resolved first and searched exactly; otherwise the arms check rows as they go.
+  prepared.check_validity := exists (select from remem.memory m
+    where m.workspace = (_prepare_query.workspace).workspace and (m.valid_from is not null or m.valid_to is not null)
+      and m.superseded_at is null and m.forgotten_at is null and (m.valid_to <= now() or m.valid_from > now()));
+  prepared.row_filter := remem._row_filter(workspace.workspace, options);
+  if prepared.row_filter is not null then
+    prepared.allowed := remem._resolve_filter(workspace.workspace, prepared.row_filter, c_selective);
+  end if;
+
+  -- What the query points at: names (topic keys and subjects are among them) and sessions by their refs.
+  if arms && '{pointer,attribute}' then
+    prepared.entities := remem._query_entities(workspace.workspace, prepared.folded);
+  end if;
+  prepared.session_nos := array(select s.session_no from remem.session s
+    where s.workspace = (_prepare_query.workspace).workspace
+      and s.session_ref = any (string_to_array(btrim(regexp_replace(v_asked, '[\s,;?!"]+', ' ', 'g')), ' ')));
+  select h.time_from, h.time_to into prepared.time_from, prepared.time_to from remem._time_hint(prepared.folded, now()) h;
+  prepared.kind_hint := coalesce(options ->> 'kind', remem._kind_hint(workspace.workspace, prepared.folded));
+end
+$$;
+comment on function remem._prepare_query(remem.workspace, remem.embedding_space, text, real[], jsonb, text[]) is
+  'Query preparation: terms, phrases, names, time and kind hints, vector, filter.';
+
+-- The query's vector: the caller's, if it is of this space; ours where the space is the built-in one. Scaled to
+-- length one: half precision neither overflows nor vanishes.
+create or replace function remem._query_vector(
+  space remem.embedding_space, query text, query_embedding real[], options jsonb, out vector real[], out more jsonb, out degraded text[]
+)
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_extra jsonb;
+begin
+  degraded := '{}';
+  vector := query_embedding;
+  if vector is not null and options ->> 'space' not in (space.name, space.fingerprint) then
+    degraded := array_append(degraded, 'space_mismatch');
+    vector := null;
+  elsif vector is not null then
+    perform remem._check_vector(vector, space, 0);
+    vector := @extschema:vector@.l2_normalize(vector::@extschema:vector@.vector)::real[];
+    for v_extra in select e from jsonb_array_elements(case when jsonb_typeof(options -> 'expanded_embeddings') = 'array'
+        then options -> 'expanded_embeddings' else '[]' end) e loop
+      perform remem._check_vector(array(select n::real from jsonb_array_elements_text(v_extra) n), space, 0);
+      more := coalesce(more, '[]') || jsonb_build_array(v_extra);
+    end loop;
+  end if;
+  if vector is null and space.space_no = 1 then
+    vector := remem._hash_embed(query);
+  end if;
+  if vector is null then
+    degraded := array_append(degraded, 'no_embedding');
+  elsif 0 = all (vector) then
+    degraded := array_append(degraded, 'zero_vector');
+    vector := null;
+  end if;
+end
+$$;
+comment on function remem._query_vector(remem.embedding_space, text, real[], jsonb) is 'The vectors a query is searched with.';
+
+-- The rows that pass a filter, when there are at most `most`; null when there are more.
+create or replace function remem._resolve_filter(workspace text, row_filter jsonpath, most int) returns bigint[]
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_allowed bigint[];
+begin
+  -- EXECUTE: the plan depends on the filter's value, a cached one would forget the GIN index.
+  execute format('select array_agg(s.memory_no) from (select m.memory_no from remem.memory m where m.workspace = $1 and m.attrs @@ %L'
+    ' and m.superseded_at is null and m.forgotten_at is null and (m.valid_from is null or m.valid_from <= now())'
+    ' and (m.valid_to is null or m.valid_to > now()) limit %s) s', row_filter, most + 1)
+  into v_allowed using workspace;
+  v_allowed := coalesce(v_allowed, '{}');
+  return case when cardinality(v_allowed) <= most then v_allowed end;
+end
+$$;
+comment on function remem._resolve_filter(text, jsonpath, int) is 'Resolves a selective filter to its rows.';

@@ -113,22 +113,30 @@ class OnnxEmbedding:
         """
         import numpy as np
 
-        if isinstance(texts, str):
-            raise InvalidArgument("texts is a list of texts", detail={"argument": "texts"})
+        _check_texts(texts)
         network = self.load()
-        for number, text in enumerate(texts, 1):
-            try:
-                text.encode()
-            except UnicodeEncodeError as error:
-                raise TextRefused(
-                    detail={"item": number, "position": error.start, "value": "lone surrogate"}
-                ) from error
         result = np.empty((len(texts), network.dimensions), dtype=np.float32)
         tokens = network.tokens(texts)
         order = sorted(range(len(texts)), key=lambda index: len(tokens[index]))
         for batch in _batches(order, [len(row) for row in tokens], self._batch_size):
             result[batch] = network.run([tokens[index] for index in batch])
         return result
+
+    def token_vectors(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """A vector for every token of each text, as it is, without a prompt: one array
+        `(tokens, d)` a text, rows of length 1, the tokens that mark start and end included.
+
+        Raises as `embed`, and EmbeddingUnavailable for a model that gives pooled vectors only.
+        """
+        _check_texts(texts)
+        network = self.load()
+        tokens = network.tokens(texts)
+        result: dict[int, NDArray[np.float32]] = {}
+        order = sorted(range(len(texts)), key=lambda index: len(tokens[index]))
+        for batch in _batches(order, [len(row) for row in tokens], self._batch_size):
+            rows = network.run_tokens([tokens[index] for index in batch])
+            result.update(zip(batch, rows, strict=True))
+        return [result[index] for index in range(len(texts))]
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed one question behind the model's query prompt; shape `(dimensions,)`."""
@@ -186,6 +194,18 @@ def _distributed(distribution: str, ending: str) -> Path | None:
             path = Path(str(file.locate()))
             return path if path.exists() else None
     return None
+
+
+def _check_texts(texts: Sequence[str]) -> None:
+    if isinstance(texts, str):
+        raise InvalidArgument("texts is a list of texts", detail={"argument": "texts"})
+    for number, text in enumerate(texts, 1):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise TextRefused(
+                detail={"item": number, "position": error.start, "value": "lone surrogate"}
+            ) from error
 
 
 def _batches(order: Sequence[int], lengths: Sequence[int], size: int) -> list[list[int]]:

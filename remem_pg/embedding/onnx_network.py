@@ -52,6 +52,7 @@ class Network:
         }
         if unknown or "input_ids" not in self._inputs:
             raise _broken(files.model, f"it is no sentence encoder: it takes {sorted(unknown)}")
+        self._token_output = self._choose_token_output()
         self._output, self.pooling = self._choose_output()
         self.dimensions: int = self.run([self.tokens(["a"])[0]]).shape[1]
 
@@ -61,6 +62,20 @@ class Network:
 
     def run(self, batch: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         """One run of the model; `(len(batch), dimensions)`, each row of length 1."""
+        raw, mask = self._forward(batch, self._output)
+        return _scaled(pool(raw, mask, self.pooling))
+
+    def run_tokens(self, batch: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
+        """One run of the model without pooling; per text `(its tokens, d)`, rows of length 1."""
+        if self._token_output is None:
+            raise _broken(self._files.model, "it has pooled its tokens already")
+        raw, _ = self._forward(batch, self._token_output)
+        return [_scaled(row[: len(tokens)]) for row, tokens in zip(raw, batch, strict=True)]
+
+    def _forward(
+        self, batch: Sequence[Sequence[int]], output: str
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """An output of the model for padded texts, and the mask `(len(batch), width)` of them."""
         import numpy as np
 
         width = max(len(row) for row in batch)
@@ -80,26 +95,44 @@ class Network:
             for name, kind in self._inputs.items()
         }
         try:
-            (raw,) = self._session.run([self._output], feed)
+            (raw,) = self._session.run([output], feed)
         except Exception as error:  # as above
             raise _broken(self._files.model, error) from error
-        vectors = pool(np.asarray(raw, dtype=np.float32), mask, self.pooling)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+        return np.asarray(raw, dtype=np.float32), mask
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether the model gives a vector for each token besides the pooled one."""
+        return self._token_output is not None
+
+    def _outputs(self) -> dict[str, int]:
+        return {item.name: len(item.shape or ()) for item in self._session.get_outputs()}
+
+    def _choose_token_output(self) -> str | None:
+        outputs = self._outputs()
+        per_token = [name for name, rank in outputs.items() if rank == 3]
+        named = ("last_hidden_state", "token_embeddings", *per_token)
+        return next((name for name in named if name in outputs), None)
 
     def _choose_output(self) -> tuple[str, str]:
         """The output to read, and how to pool it ("model" when the model has pooled already)."""
-        outputs = {item.name: len(item.shape or ()) for item in self._session.get_outputs()}
-        per_token = [name for name, rank in outputs.items() if rank == 3]
+        outputs = self._outputs()
         per_text = [name for name, rank in outputs.items() if rank == 2]
         if "sentence_embedding" in outputs and not self._files.pooling_forced:
             return "sentence_embedding", "model"
-        for name in ("last_hidden_state", "token_embeddings", *per_token):
-            if name in outputs:
-                return name, self._files.pooling
+        if self._token_output is not None:
+            return self._token_output, self._files.pooling
         if per_text and not self._files.pooling_forced:
             return per_text[0], "model"
         raise _broken(self._files.model, f"no output to pool among {sorted(outputs)}")
+
+
+def _scaled(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The rows at length 1; zeros stay zeros."""
+    import numpy as np
+
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
 
 def pool(hidden: NDArray[np.float32], mask: NDArray[np.int64], how: str) -> NDArray[np.float32]:

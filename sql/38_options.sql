@@ -1,0 +1,185 @@
+-- What a caller may ask of recall: options, weights, filters; checked before anything is searched.
+
+-- The options of recall with their defaults. An unknown key is refused with the list of known ones.
+create or replace function remem._default_options() returns jsonb
+language sql immutable parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select '{
+    "filter": null, "kinds": null, "scopes": null, "kind": null, "arms": null, "mode": "auto", "fusion": "weighted",
+    "weights": {}, "min_relevance": 0, "graph": "auto", "deadline_ms": null, "rerank_pool": 50, "expanded": null,
+    "expanded_embeddings": null, "session_ref": null, "explain": false, "space": null
+  }'::jsonb
+$$;
+comment on function remem._default_options() is 'Every option of recall with its default.';
+
+-- Weights of the fused score, each relative to the query's best value of that signal (the vector share comes
+-- from the space). Found on conversations by leave-one-out; python -m evals locomo shows what they give.
+create or replace function remem._default_weights() returns jsonb
+language sql immutable parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select '{
+    "vector": null, "neighbour": 0.3, "neighbour2": 0.1, "session": 0.6, "speaker": 0.6, "length": 0.4,
+    "phrase": 1.0, "attribute": 0.5, "pointer": 0, "topic": 0.3, "time": 0.2, "trust": 0.15, "rank": 1.0
+  }'::jsonb
+$$;
+comment on function remem._default_weights() is 'The weights of the fused score.';
+
+create or replace function remem._check_options(options jsonb) returns jsonb
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_known jsonb := remem._default_options();
+  v_options jsonb := v_known || coalesce(options, '{}');
+  v_key text;
+begin
+  if options is not null and jsonb_typeof(options) <> 'object' then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'options', 'got', jsonb_typeof(options)), 'Options are a JSON object');
+  end if;
+  for v_key in select k from jsonb_object_keys(v_options) k where not v_known ? k loop
+    perform remem._raise('RM002', jsonb_build_object('option', v_key, 'valid', (select jsonb_agg(k order by k) from jsonb_object_keys(v_known) k)),
+      'Valid options: ' || (select string_agg(k, ', ' order by k) from jsonb_object_keys(v_known) k));
+  end loop;
+  perform remem._check_member('mode', v_options ->> 'mode', '{auto,lexical,vector,retrieval_only}', null);
+  perform remem._check_member('fusion', v_options ->> 'fusion', '{weighted,rrf,max}', null);
+  perform remem._check_list('arms', v_options -> 'arms', '{vector,lexical,pointer,phrase,attribute,fusion}');
+  if v_options ->> 'mode' in ('lexical', 'vector') and jsonb_typeof(v_options -> 'arms') = 'array'
+     and v_options -> 'arms' <> '[]' and not v_options -> 'arms' ? (v_options ->> 'mode') then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'arms', 'value', v_options -> 'arms', 'mode', v_options -> 'mode'),
+      'This mode needs its own arm: leave arms out');
+  end if;
+  perform remem._check_list('kinds', v_options -> 'kinds', '{semantic,episodic,decision,preference,procedure,task,other}');
+  perform remem._check_list('scopes', v_options -> 'scopes', '{global,project,session,user}');
+  if jsonb_typeof(v_options -> 'min_relevance') <> 'number' or not (v_options ->> 'min_relevance')::float8 between 0 and 1 then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'min_relevance', 'value', v_options -> 'min_relevance'), 'A number from 0 to 1');
+  end if;
+  for v_key in select k from unnest(array['filter', 'space', 'session_ref', 'kind']) k where jsonb_typeof(v_options -> k) not in ('string', 'null') loop
+    perform remem._raise('RM001', jsonb_build_object('argument', v_key, 'got', jsonb_typeof(v_options -> v_key)), format('%s is a text', v_key));
+  end loop;
+  perform remem._check_member('graph', v_options ->> 'graph', '{auto,always,never}', null);
+  if v_options ->> 'kind' is not null then
+    perform remem._check_member('kind', v_options ->> 'kind', '{semantic,episodic,decision,preference,procedure,task,other}', null);
+  end if;
+  perform remem._check_number('rerank_pool', v_options -> 'rerank_pool', 1, 200);
+  if jsonb_typeof(v_options -> 'deadline_ms') <> 'null' then
+    perform remem._check_number('deadline_ms', v_options -> 'deadline_ms', 0, 60000);
+  end if;
+  if jsonb_typeof(v_options -> 'explain') <> 'boolean' then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'explain', 'value', v_options -> 'explain'), 'explain is true or false');
+  end if;
+  perform remem._check_expansion(v_options);
+  perform remem._check_weights(v_options -> 'weights');
+  return v_options;
+end
+$$;
+comment on function remem._check_options(jsonb) is 'Options with defaults; typed errors for unknown keys and wrong values.';
+
+create or replace function remem._check_number(argument text, value jsonb, least_value numeric, most numeric) returns void
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  if jsonb_typeof(value) <> 'number' or (value #>> '{}')::numeric not between least_value and most then
+    perform remem._raise('RM001', jsonb_build_object('argument', argument, 'value', value, 'limit', most),
+      format('A number from %s to %s', least_value, most));
+  end if;
+end
+$$;
+comment on function remem._check_number(text, jsonb, numeric, numeric) is 'Refuses what is no number of a range.';
+
+-- Texts of an expansion (a hypothetical answer, a rewrite) and, in parallel, their vectors.
+create or replace function remem._check_expansion(options jsonb) returns void
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_texts jsonb := options -> 'expanded';
+  v_vectors jsonb := options -> 'expanded_embeddings';
+begin
+  if jsonb_typeof(v_texts) <> 'null' and (jsonb_typeof(v_texts) <> 'array' or jsonb_array_length(v_texts) > 8
+      or exists (select from jsonb_array_elements(v_texts) e where jsonb_typeof(e) <> 'string')) then
+    perform remem._raise('RM001', '{"argument": "expanded", "limit": 8}', 'A list of at most 8 texts');
+  end if;
+  if jsonb_typeof(v_vectors) <> 'null' and (jsonb_typeof(v_vectors) <> 'array' or jsonb_array_length(v_vectors) > 8
+      or exists (select from jsonb_array_elements(v_vectors) v where jsonb_typeof(v) <> 'array'
+        or exists (select from jsonb_array_elements(v) n where jsonb_typeof(n) <> 'number'))) then
+    perform remem._raise('RM001', '{"argument": "expanded_embeddings", "limit": 8}', 'A list of at most 8 vectors');
+  end if;
+end
+$$;
+comment on function remem._check_expansion(jsonb) is 'Refuses expansions that are no texts or no vectors.';
+
+-- A list of words out of a closed set; null and the empty list mean no restriction.
+create or replace function remem._check_list(argument text, value jsonb, valid text[]) returns void
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  if jsonb_typeof(value) = 'null' then
+    return;
+  end if;
+  if jsonb_typeof(value) <> 'array'
+     or exists (select from jsonb_array_elements(value) e where jsonb_typeof(e) <> 'string' or (e #>> '{}') <> all (valid)) then
+    perform remem._raise('RM001', jsonb_build_object('argument', argument, 'value', value, 'valid', to_jsonb(valid)),
+      'A list out of: ' || array_to_string(valid, ', '));
+  end if;
+end
+$$;
+comment on function remem._check_list(text, jsonb, text[]) is 'Refuses a list with members outside a closed set.';
+
+create or replace function remem._check_weights(weights jsonb) returns void
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_key text;
+begin
+  if jsonb_typeof(weights) <> 'object' then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'weights', 'got', jsonb_typeof(weights)), 'Weights are a JSON object');
+  end if;
+  for v_key in select k from jsonb_object_keys(weights) k where not remem._default_weights() ? k loop
+    perform remem._raise('RM002', jsonb_build_object('option', 'weights.' || v_key,
+      'valid', (select jsonb_agg(k order by k) from jsonb_object_keys(remem._default_weights()) k)), 'Choose one of the weights');
+  end loop;
+  for v_key in select e.key from jsonb_each(weights) e
+    where jsonb_typeof(e.value) <> 'number' or not (e.value #>> '{}')::numeric between 0 and 10 loop
+    perform remem._raise('RM001', jsonb_build_object('argument', 'weights.' || v_key, 'value', weights -> v_key), 'A number from 0 to 10');
+  end loop;
+  if (weights ->> 'vector')::float8 > 1 then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'weights.vector', 'value', weights -> 'vector'),
+      'A share from 0 (lexical only) to 1 (vector only)');
+  end if;
+end
+$$;
+comment on function remem._check_weights(jsonb) is 'Refuses unknown or unusable weights.';
+
+-- Everything that restricts rows in one jsonpath predicate, or null. The workspace is part of it, so that
+-- the GIN index looks up this tenant's rows only.
+create or replace function remem._row_filter(workspace text, options jsonb) returns jsonpath
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_filter jsonpath := remem._filter(options ->> 'filter');
+  v_parts text[] := '{}';
+  v_key text;
+begin
+  foreach v_key in array array['kind', 'scope'] loop
+    if jsonb_typeof(options -> (v_key || 's')) = 'array' and jsonb_array_length(options -> (v_key || 's')) > 0 then
+      v_parts := v_parts || ('(' || (select string_agg(format('$.%s == %s', v_key, e), ' || ')
+        from jsonb_array_elements(options -> (v_key || 's')) e) || ')');
+    end if;
+  end loop;
+  if v_filter is not null then
+    v_parts := v_parts || format('(%s)', v_filter);
+  end if;
+  if cardinality(v_parts) = 0 then
+    return null;
+  end if;
+  return format('$.workspace == %s && %s', to_jsonb(workspace), array_to_string(v_parts, ' && '))::jsonpath;
+end
+$$;
+comment on function remem._row_filter(text, jsonb) is 'The predicate that kinds, scopes and filter make together.';
+

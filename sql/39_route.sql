@@ -1,0 +1,90 @@
+-- Routing: from the kind of question to the arms that answer it, the pool that is tried first, and weights.
+-- Rows of remem.route; those of a workspace stand before the database-wide ones.
+
+create or replace function remem._route(workspace text, kind text) returns remem.route
+language sql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select r from remem.route r
+  where r.workspace in (_route.workspace, '') and r.kind in (_route.kind, 'general')
+  order by r.kind = _route.kind desc, r.workspace <> '' desc limit 1
+$$;
+comment on function remem._route(text, text) is 'The route of a kind in a workspace; of general where the kind has none.';
+
+-- The kind that the words of a query hint at, by the routes' keywords; null when none does.
+create or replace function remem._kind_hint(workspace text, folded text) returns text
+language sql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  with word as (
+    select distinct w from string_to_table(
+      regexp_replace(folded collate "C", '[^' || remem._chars_word() || ']+', ' ', 'g'), ' ') w where w <> ''
+  ), route as (
+    select distinct on (r.kind) r.* from remem.route r
+    where r.workspace in (_kind_hint.workspace, '') order by r.kind, r.workspace desc
+  )
+  select r.kind from route r cross join lateral (
+    select count(*) as n from word where word.w = any (r.keywords)) k
+  where k.n > 0 and r.kind <> 'general'
+  order by k.n desc, r.kind limit 1
+$$;
+comment on function remem._kind_hint(text, text) is 'The kind of memory a query asks for, by keywords.';
+
+create or replace function remem.put_route(
+  kind text, arms text[], workspace text default null, pool text default null, fallback_pools text[] default '{}',
+  graph_depth int default 1, signals jsonb default '{}', keywords text[] default '{}'
+) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  c_kinds constant text[] := '{semantic,episodic,decision,preference,procedure,task,other}';
+begin
+  if workspace is null then
+    perform remem._authorize_admin();
+  else
+    perform remem._authorize(workspace, 'admin');
+  end if;
+  perform remem._check_member('kind', kind, c_kinds || '{general}'::text[], null);
+  perform remem._check_list('arms', to_jsonb(arms), '{vector,lexical,pointer,phrase,attribute,fusion}');
+  if coalesce(cardinality(arms), 0) = 0 then
+    perform remem._raise('RM001', '{"argument": "arms"}', 'A route needs an arm');
+  end if;
+  if pool is not null then
+    perform remem._check_member('pool', pool, c_kinds, null);
+  end if;
+  perform remem._check_list('fallback_pools', to_jsonb(fallback_pools), c_kinds);
+  if graph_depth is null or graph_depth not between 0 and 1 then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'graph_depth', 'value', graph_depth), '0 (no expansion) or 1');
+  end if;
+  perform remem._check_weights(coalesce(signals, '{}'));
+  insert into remem.route as r (workspace, kind, arms, pool, fallback_pools, graph_depth, signals, keywords)
+  values (coalesce(put_route.workspace, ''), put_route.kind, put_route.arms, put_route.pool, coalesce(put_route.fallback_pools, '{}'),
+    put_route.graph_depth, coalesce(put_route.signals, '{}'), coalesce(put_route.keywords, '{}'))
+  on conflict on constraint route_pkey do update
+    set arms = excluded.arms, pool = excluded.pool, fallback_pools = excluded.fallback_pools,
+        graph_depth = excluded.graph_depth, signals = excluded.signals, keywords = excluded.keywords;
+end
+$$;
+comment on function remem.put_route(text, text[], text, text, text[], int, jsonb, text[]) is
+  'Sets which arms answer a kind of question (or general), which kind''s pinned and important rows are tried first (pool), where to look next (fallback_pools), whether the graph is followed, weights over the defaults, and the words of a query that hint at the kind; for one workspace, or for all.';
+
+create or replace function remem.route_of(workspace text, query text, options jsonb default '{}') returns jsonb
+language plpgsql stable security definer
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_options jsonb;
+  v_kind text;
+  v_route remem.route;
+begin
+  perform remem._authorize(workspace, 'read');
+  v_options := remem._check_options(options);
+  v_kind := coalesce(v_options ->> 'kind', remem._kind_hint(workspace, remem._fold(coalesce(query, ''))));
+  v_route := remem._route(workspace, coalesce(v_kind, 'general'));
+  return jsonb_build_object('kind', v_kind, 'route', v_route.kind, 'arms', to_jsonb(v_route.arms), 'pool', v_route.pool,
+    'fallback_pools', to_jsonb(v_route.fallback_pools), 'graph_depth', v_route.graph_depth, 'weights', v_route.signals);
+end
+$$;
+comment on function remem.route_of(text, text, jsonb) is
+  'The route that recall would take for a query: kind, arms, pool, graph depth, weights.';

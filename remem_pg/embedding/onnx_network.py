@@ -100,11 +100,6 @@ class Network:
             raise _broken(self._files.model, error) from error
         return np.asarray(raw, dtype=np.float32), mask
 
-    @property
-    def has_tokens(self) -> bool:
-        """Whether the model gives a vector for each token besides the pooled one."""
-        return self._token_output is not None
-
     def _outputs(self) -> dict[str, int]:
         return {item.name: len(item.shape or ()) for item in self._session.get_outputs()}
 

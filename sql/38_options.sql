@@ -42,7 +42,7 @@ begin
     perform remem._raise('RM002', jsonb_build_object('option', v_key, 'valid', (select jsonb_agg(k order by k) from jsonb_object_keys(v_known) k)),
       'Valid options: ' || (select string_agg(k, ', ' order by k) from jsonb_object_keys(v_known) k));
   end loop;
-  perform remem._check_member('mode', v_options ->> 'mode', '{auto,lexical,vector,retrieval_only}', null);
+  perform remem._check_member('mode', v_options ->> 'mode', '{auto,lexical,vector,retrieval_only,simple}', null);
   perform remem._check_member('fusion', v_options ->> 'fusion', '{weighted,rrf,max}', null);
   perform remem._check_list('arms', v_options -> 'arms', '{vector,lexical,pointer,phrase,attribute,fusion}');
   if v_options ->> 'mode' in ('lexical', 'vector') and jsonb_typeof(v_options -> 'arms') = 'array'

@@ -88,3 +88,58 @@ end
 $$;
 comment on function remem.route_of(text, text, jsonb) is
   'The route that recall would take for a query: kind, arms, pool, graph depth, weights.';
+
+-- Rows of a kind that stand for it: pinned or important ones; where there are none, the kind's own (newest first),
+-- then those of the fallback pools.
+create or replace function remem._pool(query remem._query, route remem.route) returns bigint[]
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_kind text;
+  v_rows bigint[];
+  v_important boolean;
+begin
+  foreach v_kind in array array[route.pool] || route.fallback_pools loop
+    foreach v_important in array '{true,false}'::boolean[] loop
+      execute format('select array_agg(s.memory_no) from (select m.memory_no from remem.memory m'
+        ' where m.workspace = $1 and m.attrs @@ %L and m.superseded_at is null and m.forgotten_at is null'
+        ' and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())'
+        ' and ($2 is null or m.memory_no = any ($2)) and ($3 is null or m.attrs @@ $3) limit 100) s',
+        format('$.workspace == %s && $.kind == %s%s', to_jsonb(query.workspace), to_jsonb(v_kind),
+          case when v_important then ' && ($.pinned == true || $.importance >= 0.8)' else '' end))
+      into v_rows using query.workspace, query.allowed, query.row_filter;
+      if v_rows is not null then
+        return v_rows;
+      end if;
+    end loop;
+  end loop;
+  return '{}';
+end
+$$;
+comment on function remem._pool(remem._query, remem.route) is 'The relevance pool of a routed kind.';
+
+-- Whether the pool answers by itself: k of its rows are relevant to this query (at least half, or what the caller demands).
+create or replace function remem._pool_satisfies(query remem._query, space remem.embedding_space, pool bigint[], min_relevance float8, k int)
+returns boolean
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_cosines float8[] := array_fill(null::float8, array[cardinality(pool)]);
+  v_matched float8[];
+begin
+  if cardinality(pool) < k then
+    return false;
+  end if;
+  if query.vector is not null then
+    v_cosines := remem._cosines(query.workspace, query.space_no, query.vector, pool);
+  end if;
+  v_matched := (remem._bm25s(query.workspace, query.lexemes, query.idfs, query.mean_len, pool)).matched;
+  return k <= (
+    select count(*) from unnest(v_cosines, v_matched) r (cosine, matched)
+    where greatest((r.cosine - space.cosine_floor) / (space.cosine_full - space.cosine_floor),
+      r.matched / nullif(query.idf_mass, 0), 0) >= greatest(min_relevance, 0.5));
+end
+$$;
+comment on function remem._pool_satisfies(remem._query, remem.embedding_space, bigint[], float8, int) is 'Whether k rows of a pool are relevant.';

@@ -1,5 +1,4 @@
--- The other arms and the run of all: each with its own score and state. The vector arm goes first and is always
--- waited for; a deadline is looked at between arms; one that fails leaves the others as they are.
+-- The arms beside vector, lexical and pointer, and the one door to all of them by name.
 
 -- Memories that hold a quoted phrase word for word: postings intersected, then the folded text checked.
 create or replace function remem._arm_phrase(query remem._query, n int) returns table (memory_no bigint, score float8)
@@ -49,9 +48,9 @@ declare
 begin
   return query
   select m.memory_no, 1::float8
-  from unnest(query.entities) e (entity_no)
+  from unnest(query.entities) e (name)
   cross join lateral (select l.memory_no from remem.memory_entity l
-    where l.workspace = query.workspace and l.entity_no = e.entity_no limit 5000) l
+    where l.workspace = query.workspace and l.name = e.name limit 5000) l
   join remem.memory m on m.workspace = query.workspace and m.memory_no = l.memory_no
   where m.subject is not null and m.attribute is not null
     and position(' ' || btrim(regexp_replace(remem._fold(m.attribute) collate "C", '[^' || remem._chars_word() || ']+', ' ', 'g')) || ' ' in v_words) > 0

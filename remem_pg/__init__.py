@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         UnknownSpace,
         VectorRefused,
     )
+    from remem_pg.hooks import Hooks, RecallRequest
     from remem_pg.models import (
         Hit,
         Memory,
@@ -43,18 +44,25 @@ if TYPE_CHECKING:
         SpaceInfo,
         Version,
     )
+    from remem_pg.rerank import LateInteraction, Reranker
+    from remem_pg.rerank_cross import CrossEncoder
+    from remem_pg.rerank_http import HttpReranker
 
 __all__ = [
     "AsyncRemem",
     "ClaimLost",
     "Conflict",
+    "CrossEncoder",
     "DatabaseNewer",
     "DimensionMismatch",
     "EmbeddedUnavailable",
     "EmbeddingModel",
     "EmbeddingUnavailable",
     "Hit",
+    "Hooks",
+    "HttpReranker",
     "InvalidArgument",
+    "LateInteraction",
     "Memory",
     "MemoryInput",
     "MemoryRef",
@@ -62,9 +70,11 @@ __all__ = [
     "NotFound",
     "NotInstalled",
     "PgvectorMissing",
+    "RecallRequest",
     "RecallResult",
     "Remem",
     "RememError",
+    "Reranker",
     "ServerUnavailable",
     "SpaceInfo",
     "TenantNotSet",
@@ -80,6 +90,12 @@ _HOME = {
     "AsyncRemem": "remem_pg.async_client",
     "Remem": "remem_pg.client",
     "EmbeddingModel": "remem_pg.embedding.base",
+    "CrossEncoder": "remem_pg.rerank_cross",
+    "HttpReranker": "remem_pg.rerank_http",
+    "LateInteraction": "remem_pg.rerank",
+    "Reranker": "remem_pg.rerank",
+    "Hooks": "remem_pg.hooks",
+    "RecallRequest": "remem_pg.hooks",
     **dict.fromkeys(
         ("Hit", "Memory", "MemoryInput", "MemoryRef", "RecallResult", "SpaceInfo", "Version"),
         "remem_pg.models",

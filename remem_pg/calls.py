@@ -227,3 +227,10 @@ def recall_explain(
 
     arguments = _recall_arguments(workspace, query, vector, k, options)
     return build("recall_explain", arguments, parse, read=True)
+
+
+def route_of(workspace: str, query: str, options: Mapping[str, Any]) -> Call[dict[str, Any]]:
+    """The route that a recall with these options would take."""
+    arguments = _recall_arguments(workspace, query, None, 1, options)
+    kept = {name: arguments[name] for name in ("workspace", "query", "options")}
+    return build("route_of", kept, lambda reply: dict(reply.value()), read=True)

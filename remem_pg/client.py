@@ -10,7 +10,7 @@ from uuid import UUID
 
 import psycopg
 
-from remem_pg import admin_calls, calls, checks, connection, flows, steps
+from remem_pg import admin_calls, calls, checks, connection, flows, stages, steps
 from remem_pg.calls import Call
 from remem_pg.connection import Connection
 from remem_pg.embedder import Embedder
@@ -26,11 +26,15 @@ from remem_pg.models import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from psycopg_pool import ConnectionPool
 
     from remem_pg.embedding.base import EmbeddingModel
+    from remem_pg.hooks import Expander, Hooks
     from remem_pg.install import MigrateReport
     from remem_pg.models import Vector
+    from remem_pg.rerank import Reranker
 
 T = TypeVar("T")
 Memories = list[Memory]
@@ -48,6 +52,14 @@ class Remem:
         embedding: ``auto`` (a local model if there is one, else the built-in hash), a name or a
             model directory, an ``EmbeddingModel``, or None for no vectors from this client.
         tenant: set ``remem.workspace`` in the transaction of every call, as strict mode wants.
+        reranker: what looks again at the best hits: ``late`` (the embedding model's own token
+            vectors), a cross-encoder's directory, an ``https://`` endpoint, or a function
+            ``(query, texts) -> scores``. None: nothing does.
+        rerank_pool: how many hits it looks at.
+        rerank_gate: when: ``cluster`` (not when the top scores lie close together and nothing
+            contradicts), ``top`` (not when the first hit is certain), ``always``.
+        expander: a function from a query to texts that might answer it (HyDE); searched beside it.
+        hooks: functions called before and after routing; see ``Hooks``.
 
     The constructor does no I/O. Errors are ``remem_pg.RememError`` and its classes; what is
     neither remem's nor the connection's (a cancelled query, a lock timeout) stays psycopg's.
@@ -60,12 +72,19 @@ class Remem:
         workspace: str,
         embedding: str | EmbeddingModel | Any | None = "auto",
         tenant: bool = False,
+        reranker: str | Path | Reranker | Any | None = None,
+        rerank_pool: int = stages.RERANK_POOL,
+        rerank_gate: Literal["cluster", "top", "always"] = "cluster",
+        expander: Expander | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
         self._source = connection.open_source(source)
         self._owner = True
         self._handshake = steps.Handshake()
         name = checks.text(workspace, "workspace")
-        self._session = steps.Session(name, Embedder(embedding), tenant)
+        embedder = Embedder(embedding)
+        opened = stages.open_stages(embedder, reranker, rerank_pool, rerank_gate, hooks, expander)
+        self._session = steps.Session(name, embedder, tenant, stages=opened)
 
     @property
     def workspace_name(self) -> str:
@@ -145,9 +164,11 @@ class Remem:
     ) -> RecallResult:
         """The ``k`` memories that matter for a question, best first, each with its reasons.
 
-        ``options`` are those of ``remem.recall``: filter, kinds, scopes, arms, mode, fusion,
-        weights, min_relevance, session_ref, explain, space. ``result.degraded`` names what was
-        missing; a model that fails never raises here.
+        ``options`` are those of ``remem.recall``: filter, kinds, scopes, kind, arms, mode, fusion,
+        weights, min_relevance, graph, deadline_ms, rerank_pool, expanded, session_ref, explain,
+        space; and ``rerank``: False for no second look this time, or the name of a gate.
+        ``result.degraded`` names what was missing, ``result.trace`` what the client's stages did;
+        a model that fails never raises here.
         """
         flow = flows.recall(self._session, calls.recall, query, k, query_embedding, options)
         return self._do(flow)

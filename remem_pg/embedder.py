@@ -53,6 +53,11 @@ class Embedder:
                 self._resolved = True
         return self.fingerprint
 
+    def model(self) -> EmbeddingModel | None:
+        """The model itself, found now if need be; None without one."""
+        self.prepare()
+        return self._model
+
     def _resolve(self) -> None:
         if self.spec is None:
             self.reason = "embedding=None"

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, TypeVar, cast
 
-from remem_pg import calls, checks
+from remem_pg import calls, checks, hooks, rerank_flow
 from remem_pg.calls import Call
 from remem_pg.embedding_policy import decide, forget_space, with_vectors
 from remem_pg.errors import DimensionMismatch, InvalidArgument, RememError, UnknownSpace
@@ -176,19 +176,54 @@ def recall(
     query_embedding: Any,
     options: Mapping[str, Any],
 ) -> Flow[T]:
-    """One recall (``build`` is ``calls.recall`` or ``calls.recall_explain``).
+    """One recall (``build`` is ``calls.recall`` or ``calls.recall_explain``) with the client's own
+    stages around it: hooks, expansion, the second look.
 
-    A model that fails, or that is not the workspace's, never fails a recall: the answer is found
-    without it and names the state.
+    A model or a stage that fails, or a model that is not the workspace's, never fails a recall:
+    the answer is found without it and names the state.
     """
     checks.text(query, "query")
+    checks.integer(k, "k")
+    notes = hooks.Notes()
+    second_look, sent = rerank_flow.plan(session.stages, options)
+    request = hooks.RecallRequest(query, k, sent)
+    request = yield from hooks.routed(session, request, notes)
+    extra = yield from hooks.expanded(session, request, notes)
+    if extra:
+        request = dataclasses.replace(request, options={**request.options, "expanded": extra})
+    if second_look is None:
+        result = yield from _search(session, build, request, query_embedding, notes)
+        return cast(T, _noted(result, notes))
+    wider = dataclasses.replace(request, k=max(request.k, second_look.pool))
+    document = yield from _search(session, calls.recall_explain, wider, query_embedding, notes)
+    hits = yield from rerank_flow.reranked(
+        second_look, request.query, request.options.get("mode"), request.k, document, notes
+    )
+    document = _noted(document, notes)
+    rows = document.pop("hits", [])
+    if build is calls.recall:
+        codes = document["degraded"]
+        return cast(T, RecallResult(hits, codes, notes.space, request.query, document))
+    return cast(T, document | {"hits": rerank_flow.as_rows(hits, rows)})
+
+
+def _search(
+    session: Session,
+    build: Callable[[str, str, Vector | None, int, Mapping[str, Any]], Call[T]],
+    request: hooks.RecallRequest,
+    query_embedding: Any,
+    notes: hooks.Notes,
+) -> Flow[T]:
+    """The query and its expansion embedded, and the call; once more when the space has moved."""
+    query, options = request.query, request.options
     given = None if query_embedding is None else checks.vector(query_embedding, "query_embedding")
+    texts = _expanded_texts(options)
     for attempt in (0, 1):
         vector, sent, degraded = given, dict(options), []
-        if given is None and _wants_vector(options):
+        if (given is None or texts) and _wants_vector(options):
             decision = yield from decide(session, writing=False)
-            degraded = list(decision.degraded)
-            if decision.space is not None:
+            degraded = [] if given is not None else list(decision.degraded)
+            if decision.space is not None and given is None:
                 found = yield Work(partial(session.embedder.embed, [query], query=True))
                 if found is None:
                     degraded.append("no_embedding")
@@ -196,8 +231,14 @@ def recall(
                     degraded.append("zero_vector")
                 else:
                     vector, sent["space"] = found[0], decision.space
+            if texts and vector is not None and sent.get("space") == decision.space:
+                extra = yield Work(partial(session.embedder.embed, texts, query=False))
+                if extra is None:
+                    degraded.append(hooks.EXPANSION_FAILED)
+                else:
+                    sent["expanded_embeddings"] = [list(v.values) for v in extra if v is not None]
         try:
-            result = yield Run(build(session.workspace, query, vector, k, sent))
+            result = yield Run(build(session.workspace, query, vector, request.k, sent))
         except (DimensionMismatch, UnknownSpace):
             if given is not None or not (yield from forget_space(session, attempt)):
                 raise
@@ -206,7 +247,9 @@ def recall(
         moved = vector is not given and "space_mismatch" in _degraded(result)
         if moved and (yield from forget_space(session, attempt)):
             continue
-        return cast(T, _with_degraded(result, degraded))
+        notes.degraded[:0] = degraded
+        notes.space = sent.get("space")
+        return cast(T, result)
     raise AssertionError("unreachable: the second attempt returns or raises")
 
 
@@ -215,14 +258,22 @@ def _wants_vector(options: Mapping[str, Any]) -> bool:
     return options.get("mode") != "lexical" and (not arms or "vector" in arms)
 
 
+def _expanded_texts(options: Mapping[str, Any]) -> list[str]:
+    """The texts of an expansion that still need vectors. The server refuses wrong ones."""
+    texts = options.get("expanded")
+    if not isinstance(texts, list | tuple) or options.get("expanded_embeddings") is not None:
+        return []
+    return [text for text in texts if isinstance(text, str)] if all(texts) else []
+
+
 def _degraded(result: Any) -> Sequence[str]:
     codes: Sequence[str] = result["degraded"] if isinstance(result, dict) else result.degraded
     return codes
 
 
-def _with_degraded(result: Any, more: Iterable[str]) -> Any:
-    """Adds what this client knows and the server cannot: why no vector was sent."""
-    codes = list(dict.fromkeys([*more, *_degraded(result)]))
+def _noted(result: Any, notes: hooks.Notes) -> Any:
+    """Adds what this client knows and the server cannot: why no vector was sent, its stages."""
+    codes = list(dict.fromkeys([*notes.degraded, *_degraded(result)]))
     if isinstance(result, dict):
-        return {**result, "degraded": codes}
-    return RecallResult(result, codes, result.space, result.query)
+        return {**result, **notes.trace, "degraded": codes}
+    return RecallResult(result, codes, result.space, result.query, notes.trace)

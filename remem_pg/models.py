@@ -184,6 +184,17 @@ class Hit(_Record):
     expanded_from: UUID | None = None
     degraded: list[str] | None = None
 
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """The hit of a ``recall_explain`` document: ids and times come as text there."""
+        row = dict(document)
+        for name in ("memory_id", "expanded_from"):
+            if isinstance(row.get(name), str):
+                row[name] = UUID(row[name])
+        if isinstance(row.get("occurred_at"), str):
+            row["occurred_at"] = datetime.fromisoformat(row["occurred_at"])
+        return cls.from_row(row)
+
     @property
     def why(self) -> str:
         """Why this hit is here, in a few words: the arms that found it, then the signals."""
@@ -206,10 +217,12 @@ class RecallResult(Sequence[Hit]):
 
     ``degraded`` names every weakness of this answer (empty when there was none): an empty result
     with an empty ``degraded`` means that nothing matched. ``space`` is the fingerprint of the
-    embedding space the query was embedded in by this client, or None.
+    embedding space the query was embedded in by this client, or None. ``trace`` says what the
+    client's own stages did (keys ``rerank``, ``before_route``, ``after_route``, ``expansion``,
+    those that ran), and with a reranker it holds the server's document as well.
     """
 
-    __slots__ = ("_hits", "degraded", "query", "space")
+    __slots__ = ("_hits", "degraded", "query", "space", "trace")
 
     def __init__(
         self,
@@ -217,11 +230,13 @@ class RecallResult(Sequence[Hit]):
         degraded: Iterable[str] = (),
         space: str | None = None,
         query: str | None = None,
+        trace: Mapping[str, Any] | None = None,
     ) -> None:
         self._hits = tuple(hits)
         self.degraded: tuple[str, ...] = tuple(dict.fromkeys(degraded))
         self.space = space
         self.query = query
+        self.trace: dict[str, Any] = dict(trace or {})
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...

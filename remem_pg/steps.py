@@ -8,13 +8,14 @@ sync and the async client differ only in how they carry a step out.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from remem_pg import admin_calls, calls, checks
 from remem_pg.calls import Call
 from remem_pg.embedder import Embedder
 from remem_pg.errors import DatabaseNewer
+from remem_pg.stages import Stages
 from remem_pg.version import COMPATIBILITY
 
 T = TypeVar("T")
@@ -60,12 +61,13 @@ class Decision:
 
 @dataclass(slots=True)
 class Session:
-    """What one client knows: its workspace, its model, and the decision made for the two."""
+    """What one client knows: workspace and model, the decision made for the two, its stages."""
 
     workspace: str
     embedder: Embedder
     tenant: bool = False
     decision: Decision | None = None
+    stages: Stages = field(default_factory=Stages)
 
     def narrowed(self, call: Call[T]) -> tuple[Call[T], str | None]:
         """The call as it is sent, and the tenant setting it makes (None: none)."""
@@ -76,7 +78,8 @@ class Session:
 
     def sibling(self, workspace: str) -> Session:
         """The session of another workspace with the same model."""
-        return Session(checks.text(workspace, "workspace"), self.embedder, self.tenant)
+        name = checks.text(workspace, "workspace")
+        return Session(name, self.embedder, self.tenant, stages=self.stages)
 
 
 @dataclass(slots=True)

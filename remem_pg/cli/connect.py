@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +106,7 @@ def _place(dsn: str) -> str:
     return f"{host}{port}{database}"
 
 
-def open_memory(settings: Settings) -> Remem:
+def open_memory(settings: Settings, reranker: str | None = None) -> Remem:
     """A client for the options, closed when the command ends.
 
     The embedded server is set up at its first use; a database named by a DSN never is.
@@ -126,11 +127,12 @@ def open_memory(settings: Settings) -> Remem:
         model = resolve(spec).model
     _show_log(settings)
     workspace = settings.workspace or "default"
-    memory = Remem(where.dsn, workspace=workspace, embedding=model)
+    client = partial(Remem, where.dsn, workspace=workspace, embedding=model, reranker=reranker)
+    memory = client()
     settings.resources.append(memory)
     if memory.version().details.get("tenant_mode") == "strict":
         # Strict mode wants every session to name its workspace, and this one has named it.
-        memory = Remem(where.dsn, workspace=workspace, embedding=model, tenant=True)
+        memory = client(tenant=True)
         settings.resources.append(memory)
     return memory
 

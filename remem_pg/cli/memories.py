@@ -127,6 +127,10 @@ def recall(
         list[str] | None,
         typer.Option("--option", help="Any other recall option as NAME=JSON. May be repeated."),
     ] = None,
+    rerank: Annotated[
+        str | None,
+        typer.Option(metavar="SPEC", help="Look again at the best: late, a directory, a URL."),
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Print the whole trace as JSON.")
     ] = False,
@@ -141,8 +145,8 @@ def recall(
         "min_relevance": min_relevance,
     }
     options = {key: value for key, value in options.items() if value is not None}
-    options.update(_extra_options(option or []))
-    memory = open_memory(settings)
+    options.update(extra_options(option or []))
+    memory = open_memory(settings, reranker=rerank)
     if explain:
         print_json(memory.recall_explain(query, k=k, **options))
         return None
@@ -247,7 +251,8 @@ def count(
     return None
 
 
-def _extra_options(pairs: list[str]) -> dict[str, Any]:
+def extra_options(pairs: list[str]) -> dict[str, Any]:
+    """The recall options given as NAME=JSON, or a usage error."""
     import json
 
     options: dict[str, Any] = {}

@@ -28,6 +28,11 @@ DEGRADED: dict[str, str] = {
     "only. Writing them again with the current model gives them one.",
     "analyser_mix": "some memories were indexed under other text rules, so their word scores are "
     "less exact. Write them again to index them anew.",
+    "rerank_failed": "the reranker failed or took too long, so the hits stand as they were found. "
+    "remem explain says what went wrong.",
+    "expansion_failed": "the texts that should widen the question could not be had, so the "
+    "question was asked alone.",
+    "hook_failed": "a function of yours around the routing failed and was left out.",
     "unknown_workspace": "nothing was ever stored in this workspace. Check -w, or store the first "
     "memory with remem remember.",
 }

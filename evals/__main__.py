@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from evals import report
-from evals.database import database
+from evals import report, scale_report
+from evals.database import database, temporary_server
 from evals.dataset import DatasetError, load
 from evals.locomo import MODES
 from evals.locomo import run as run_locomo
 from evals.models import ModelUnavailable, open_model
+from evals.scale import SETTINGS
+from evals.scale import run as run_scale
+from evals.scale_data import Corpus, Generated, Texts
 from remem_pg import RememError
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
@@ -69,6 +73,63 @@ def locomo(
         report.print_json(document)
     else:
         typer.echo(report.locomo_page(document, chosen))
+
+
+@app.command()
+def scale(
+    rows: Annotated[int, typer.Option(min=1000, help="How many memories in all.")] = 200_000,
+    texts: Annotated[
+        Path | None,
+        typer.Option(help="Make the rows from the turns of a file of conversations (LoCoMo form)."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of tables.")
+    ] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw the medians into this PNG file.")] = None,
+    questions: Annotated[int, typer.Option(min=1, help="Questions a workspace size.")] = 100,
+    rounds: Annotated[int, typer.Option(min=1, help="How often each is timed.")] = 2,
+    halves: Annotated[
+        bool, typer.Option(help="Also measure what superseding half of the rows costs.")
+    ] = True,
+    dsn: Annotated[
+        str | None,
+        typer.Option(
+            help="An empty database to use and leave loaded: a second run with the same rows "
+            "measures at once. Without it, an embedded server that lives for the run."
+        ),
+    ] = None,
+) -> None:
+    """Latency of recall beside the queries it replaces, in large and small workspaces."""
+    progress = Console(stderr=True, highlight=False)
+    try:
+        if plot is not None:
+            scale_report.require_plot()
+        source = Generated() if texts is None else Texts(load(texts), open_model("minilm"))
+        corpus = Corpus(rows, source)
+        with ExitStack() as stack:
+            if dsn is None:
+                server = stack.enter_context(temporary_server(SETTINGS))
+                where, admin = server.dsn, server.admin_dsn
+            else:
+                where = admin = stack.enter_context(database(dsn))
+            document = run_scale(
+                where,
+                corpus,
+                progress.print,
+                asked=questions,
+                rounds=rounds,
+                admin_dsn=admin,
+                halves=halves,
+            )
+        if plot is not None:
+            scale_report.draw(document, plot)
+    except (DatasetError, ModelUnavailable, RememError, OSError, ValueError) as error:
+        progress.print(str(error), style="red", markup=False)
+        raise typer.Exit(1) from error
+    if as_json:
+        report.print_json(document)
+    else:
+        typer.echo(scale_report.page(document))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ _SETTINGS = {"fsync": "off", "synchronous_commit": "off", "max_wal_size": "4GB"}
 
 
 @contextmanager
-def temporary_database(settings: Mapping[str, str] | None = None) -> Iterator[str]:
-    """DSN of a fresh database with remem installed by an ordinary role, gone at the end.
+def temporary_server(settings: Mapping[str, str] | None = None) -> Iterator[EmbeddedServer]:
+    """A server with a fresh database where an ordinary role installed remem, gone at the end.
 
     Raises remem_pg.EmbeddedUnavailable when no embedded server can be started.
     """
@@ -28,9 +28,16 @@ def temporary_database(settings: Mapping[str, str] | None = None) -> Iterator[st
             directory / "data", settings={**_SETTINGS, **(settings or {})}
         ) as server:
             migrate(server.dsn)
-            yield server.dsn
+            yield server
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def temporary_database(settings: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The DSN of the database of a ``temporary_server``."""
+    with temporary_server(settings) as server:
+        yield server.dsn
 
 
 @contextmanager

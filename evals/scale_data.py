@@ -72,7 +72,7 @@ class Layout:
         rng = np.random.default_rng([SEED, rows])
         big, tenth = rows // 2, rows // 10
         rest = rows - big - tenth
-        small = max(1, min(SMALL, rest // 10))
+        small = max(1, min(SMALL, rest // 88))
         sizes = [big, tenth, *(rest // small + (i < rest % small) for i in range(small))]
         owner = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
         place = np.empty(rows, dtype=np.int64)
@@ -145,7 +145,7 @@ class Corpus:
         small = len(self.layout.workspaces) - 2
         for i in range(count):
             numbers = self.layout.numbers(2 + i % small, before)
-            found.extend(self.source.questions(self.layout, numbers, 1 + i // small))
+            found.extend(list(self.source.questions(self.layout, numbers, 1 + i // small))[-1:])
         return found[:count]
 
 
@@ -164,6 +164,7 @@ class Generated:
         self._plane = rng.standard_normal((64, DIMENSIONS)).astype(np.float32) / 8
         self._centres = rng.standard_normal((subjects, 64)).astype(np.float32)
         self._names = [word.capitalize() for word in _vocabulary(rng, 400)]
+        self._recent: dict[int, list[tuple[str, str, Floats]]] = {}
 
     def _draw(self, rng: np.random.Generator, count: int) -> Ints:
         return np.searchsorted(self._share, rng.random(count))
@@ -188,9 +189,7 @@ class Generated:
         ends = np.cumsum(lengths)
         for n in range(count):
             span = range(int(ends[n] - lengths[n]), int(ends[n]))
-            words = [
-                _STOPS[stops[t]] if kind[t] > 0.6 else self._words[tokens[t]] for t in span
-            ]
+            words = [_STOPS[stops[t]] if kind[t] > 0.6 else self._words[tokens[t]] for t in span]
             yield self._speaker(layout, start + n), " ".join(words) + ".", vectors[n]
 
     def _speaker(self, layout: Layout, i: int) -> str:
@@ -198,14 +197,15 @@ class Generated:
 
     def questions(self, layout: Layout, numbers: Ints, count: int) -> Iterator[Question]:
         rng = np.random.default_rng([SEED, 2, int(numbers[0]), len(numbers)])
-        picked = np.sort(rng.choice(numbers, min(count, len(numbers)), replace=False))
-        chunks: dict[int, list[tuple[str, str, Floats]]] = {}
+        # Making a row means making its chunk: the questions to a small workspace stay in the first.
+        near = numbers if len(numbers) > 1000 else numbers[: max(3, count)]
+        picked = np.sort(rng.choice(near, min(count, len(near)), replace=False))
         for i in (int(each) for each in np.resize(picked, count)):
             first = i - i % CHUNK
-            if first not in chunks:
+            if first not in self._recent:
                 end = min(first + CHUNK, len(layout.owner))
-                chunks = {first: list(self.contents(layout, first, end))}
-            speaker, body, vector = chunks[first][i - first]
+                self._recent = {first: list(self.contents(layout, first, end))}
+            speaker, body, vector = self._recent[first][i - first]
             said = sorted({w for w in body.rstrip(".").split() if w not in _STOPS})
             words = list(rng.choice(said, min(4, len(said)), replace=False)) if said else []
             words += [self._words[t] for t in self._draw(rng, 2)]
@@ -240,18 +240,17 @@ class Texts:
         self._vectors = np.split(vectors[: len(texts)], ends[:-1])
         self._asked_vectors = vectors[len(texts) :]
 
-    def _pairs(self, layout: Layout, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """(conversation, turn, turn) of each row; a session keeps to one conversation."""
-        rng = np.random.default_rng([SEED, 3, start])
-        draws = rng.random((stop - start, 2))
-        for n, i in enumerate(range(start, stop)):
+    def _pairs(self, layout: Layout, first: int, rows: Ints) -> Iterator[tuple[int, int, int]]:
+        """(conversation, turn, turn) of rows of a chunk; a session keeps to one conversation."""
+        draws = np.random.default_rng([SEED, 3, first]).random((CHUNK, 2))
+        for i in (int(row) for row in rows):
             c = int(layout.owner[i] * 31 + layout.session(i) * 17) % len(self._turns)
-            a, b = (int(x) for x in draws[n] * len(self._turns[c]))
+            a, b = (int(x) for x in draws[i - first] * len(self._turns[c]))
             yield c, a, b
 
     def contents(self, layout: Layout, start: int, stop: int) -> Iterator[tuple[str, str, Floats]]:
         rng = np.random.default_rng([SEED, 4, start])
-        for c, a, b in self._pairs(layout, start, stop):
+        for c, a, b in self._pairs(layout, start, np.arange(start, stop)):
             speaker, body, _ = self._turns[c][a]
             noise = rng.standard_normal(DIMENSIONS).astype(np.float32)
             vector = self._vectors[c][a] + self._vectors[c][b] + 0.5 * noise / DIMENSIONS**0.5
@@ -259,14 +258,13 @@ class Texts:
 
     def questions(self, layout: Layout, numbers: Ints, count: int) -> Iterator[Question]:
         rng = np.random.default_rng([SEED, 5, int(numbers[0]), len(numbers)])
-        wanted = {int(i) for i in numbers}
         holders: dict[str, set[str]] = {}
-        for first in sorted({int(i) - int(i) % CHUNK for i in numbers}):
-            end = min(first + CHUNK, len(layout.owner))
-            for i, (c, a, b) in enumerate(self._pairs(layout, first, end), start=first):
-                if i in wanted:
-                    for turn in (a, b):
-                        holders.setdefault(self._turns[c][turn][2], set()).add(f"r{i}")
+        chunks = numbers - numbers % CHUNK
+        for first in (int(each) for each in np.unique(chunks)):
+            rows = numbers[chunks == first]
+            for i, (c, a, b) in zip(rows, self._pairs(layout, first, rows), strict=True):
+                for turn in (a, b):
+                    holders.setdefault(self._turns[c][turn][2], set()).add(f"r{i}")
         order = rng.permutation(len(self._asked))
         for n in (int(each) for each in np.resize(order, count)):
             text, evidence = self._asked[n]
@@ -307,9 +305,90 @@ def _vocabulary(rng: np.random.Generator, count: int) -> list[str]:
     return list(words)
 
 
-_ONSETS = "b br c ch d dr f fl g gr h j k l m n p pl r s st t tr v w z".split()
-_RIMES = "a al an ar e el en er i in ir o ol on or u um un us".split()
-_STOPS = (
-    "the a of to and in that it is was for on with as at by this be from or we you they he she "
-    "have had not but what so if can would there about"
-).split()
+_ONSETS = [
+    "b",
+    "br",
+    "c",
+    "ch",
+    "d",
+    "dr",
+    "f",
+    "fl",
+    "g",
+    "gr",
+    "h",
+    "j",
+    "k",
+    "l",
+    "m",
+    "n",
+    "p",
+    "pl",
+    "r",
+    "s",
+    "st",
+    "t",
+    "tr",
+    "v",
+    "w",
+    "z",
+]
+_RIMES = [
+    "a",
+    "al",
+    "an",
+    "ar",
+    "e",
+    "el",
+    "en",
+    "er",
+    "i",
+    "in",
+    "ir",
+    "o",
+    "ol",
+    "on",
+    "or",
+    "u",
+    "um",
+    "un",
+    "us",
+]
+_STOPS = [
+    "the",
+    "a",
+    "of",
+    "to",
+    "and",
+    "in",
+    "that",
+    "it",
+    "is",
+    "was",
+    "for",
+    "on",
+    "with",
+    "as",
+    "at",
+    "by",
+    "this",
+    "be",
+    "from",
+    "or",
+    "we",
+    "you",
+    "they",
+    "he",
+    "she",
+    "have",
+    "had",
+    "not",
+    "but",
+    "what",
+    "so",
+    "if",
+    "can",
+    "would",
+    "there",
+    "about",
+]

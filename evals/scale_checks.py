@@ -28,8 +28,8 @@ from (
       where p.workspace = %(workspace)s and p.lexeme = l.lexeme) f
   where f.n > 0
 ) t
-cross join (select avg(m.doc_len)::float8 as mean_len from remem.memory m where m.workspace = %(workspace)s
-  and m.superseded_at is null and m.forgotten_at is null) c
+cross join (select avg(m.doc_len)::float8 as mean_len from remem.memory m
+  where m.workspace = %(workspace)s and m.superseded_at is null and m.forgotten_at is null) c
 join remem.posting p on p.workspace = %(workspace)s and p.lexeme = t.lexeme
 group by p.memory_no order by 2 desc, 1
 """
@@ -50,7 +50,7 @@ def agreement(conn: Conn, questions: Sequence[Question]) -> dict[str, float]:
     shares = []
     for question in questions:
         given = {"workspace": question.workspace, "text": question.text}
-        scores = dict(conn.execute(_EXHAUSTIVE.encode(), given).fetchall())
+        scores: dict[int, float] = dict(conn.execute(_EXHAUSTIVE.encode(), given).fetchall())
         if scores:
             tenth = list(scores.values())[:10][-1] * (1 - 1e-6)
             found = [number for (number,) in conn.execute(_BOUNDED.encode(), given)]

@@ -75,6 +75,10 @@ from evals_scale.batch b
 join remem.session s on s.workspace = b.workspace and s.session_ref = b.session_ref
 cross join lateral unnest(b.lexemes, b.tfs) l (lexeme, tf)
 """
+_NAMES = """
+select remem._add_entities(b.workspace, array_agg(b.memory_no order by b.memory_no))
+from evals_scale.batch b group by b.workspace
+"""
 _TALLIES = """
 insert into remem.tally (workspace, space_no, rows_delta, doc_len_delta)
 select b.workspace, 0, count(*), sum(b.doc_len) from evals_scale.batch b group by 1
@@ -117,7 +121,15 @@ def remember_loaded(conn: Conn, key: str, space_no: int) -> None:
 
 def forget_workspace(conn: Conn, workspace: str, space_no: int) -> None:
     """Removes every row of a workspace that an earlier run left, its space's tables whole."""
-    for table in ("memory", "posting", "posting_past", "session", "tally", "workspace"):
+    for table in (
+        "memory",
+        "posting",
+        "posting_past",
+        "memory_entity",
+        "session",
+        "tally",
+        "workspace",
+    ):
         conn.execute(
             sql.SQL("delete from remem.{} where workspace = %s").format(sql.Identifier(table)),
             [workspace],
@@ -169,7 +181,7 @@ def load(conn: Conn, rows: Iterable[Row], space_no: int, documents: bool = True)
             _copy(conn, batch)
             conn.execute(_ANALYSE.encode())
             conn.execute("analyze evals_scale.batch")
-            for statement in (_SESSIONS, _MEMORIES, _POSTINGS, _TALLIES):
+            for statement in (_SESSIONS, _MEMORIES, _POSTINGS, _NAMES, _TALLIES):
                 conn.execute(statement.encode(), {"space": space_no} if "%(" in statement else None)
             conn.execute(
                 sql.SQL(
@@ -253,6 +265,11 @@ _COMPARED = {
       from remem.posting p join remem.memory m using (workspace, memory_no)
       join remem.session s on s.workspace = p.workspace and s.session_no = p.session_no
       where p.workspace = %(workspace)s""",
+    "names": """
+      select jsonb_agg(to_jsonb(e) - '{workspace,memory_no}'::text[] || jsonb_build_object('ref',
+        m.ref) order by m.ref, e.name)
+      from remem.memory_entity e join remem.memory m using (workspace, memory_no)
+      where e.workspace = %(workspace)s""",
     "sessions": """
       select jsonb_agg(to_jsonb(s) - '{workspace,session_no}'::text[] order by s.session_ref)
       from remem.session s where s.workspace = %(workspace)s""",

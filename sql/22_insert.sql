@@ -85,6 +85,7 @@ begin
     perform remem._raise('RM102', '{"argument": "ref"}', 'Another writer changed a ref: try again');
   end if;
   perform remem._add_live(workspace, v_new, v_nos, v_sessions, v_turns);
+  perform remem._carry_relations(workspace.workspace, v_old, v_nos);
   return query
     select v_ids[p.ordinality], (p.item).ref, case when v_old[p.ordinality] is null then 'created' else 'new_version' end,
       p.item_no, null::jsonb
@@ -106,6 +107,7 @@ declare
   v_doc_len bigint;
 begin
   perform remem._add_postings(workspace.workspace, items, memory_nos, session_nos, turn_nos);
+  perform remem._add_entities(workspace.workspace, memory_nos);
   perform remem._add_vectors(workspace.workspace, workspace.space_no, memory_nos, items);
   select count(*), coalesce(sum(p.doc_len), 0) into v_rows, v_doc_len from unnest(items) p;
   perform remem._add_tally(workspace.workspace, 0, v_rows, v_doc_len);

@@ -1,0 +1,199 @@
+-- The pointer index: kept by the writers' path, rebuilt in batches. No row of it is shared by two memories, so
+-- writers of the same names never wait for each other.
+
+-- The names that live rows have, found anew in what is stored. One path for new rows, for rows that come back
+-- and for a rebuild.
+create or replace function remem._memory_names(workspace text, memory_nos bigint[])
+returns table (memory_no bigint, name text, given boolean)
+language sql stable rows 100
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select m.memory_no, e.name, e.given
+  from unnest(memory_nos) w (memory_no)
+  join remem.memory m on m.workspace = _memory_names.workspace and m.memory_no = w.memory_no
+  cross join lateral remem._extract_entities(concat_ws(E'\n', m.title, m.summary, m.body),
+    array[m.speaker, m.subject, m.topic_key] || m.tags || m.aliases, m.entities) e
+$$;
+comment on function remem._memory_names(text, bigint[]) is 'The names of memories, extracted from what is stored.';
+
+-- What memories declare to be one thing: a title and the aliases beside it, in both directions.
+create or replace function remem._memory_aliases(workspace text, memory_nos bigint[])
+returns table (memory_no bigint, name text, other text)
+language sql stable rows 10
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select distinct a.memory_no, d.name, d.other
+  from (
+    select m.memory_no, remem._entity_names(replace(m.title, E'\n', ' ')) as title,
+      remem._entity_names(replace(x.alias, E'\n', ' ')) as alias
+    from unnest(memory_nos) w (memory_no)
+    join remem.memory m on m.workspace = _memory_aliases.workspace and m.memory_no = w.memory_no
+    cross join lateral (select u.alias from unnest(m.aliases) with ordinality u (alias, n) order by u.n limit 32) x
+    where m.title is not null
+  ) a
+  cross join lateral (values (a.alias, a.title), (a.title, a.alias)) d (name, other)
+  where a.title <> a.alias and octet_length(a.title) between 2 and 128 and octet_length(a.alias) between 2 and 128
+$$;
+comment on function remem._memory_aliases(text, bigint[]) is 'Pairs of names that memories declare to mean the same.';
+
+-- Called by the writers for rows that become live.
+create or replace function remem._add_entities(workspace text, memory_nos bigint[]) returns void
+language sql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  insert into remem.memory_entity (workspace, name, memory_no, given)
+  select _add_entities.workspace, n.name, n.memory_no, n.given
+  from remem._memory_names(_add_entities.workspace, memory_nos) n
+  on conflict do nothing;
+  insert into remem.entity_alias (workspace, name, other, memory_no)
+  select _add_entities.workspace, a.name, a.other, a.memory_no
+  from remem._memory_aliases(_add_entities.workspace, memory_nos) a
+  on conflict do nothing;
+$$;
+comment on function remem._add_entities(text, bigint[]) is 'Writes the pointer index of rows that become live.';
+
+-- Called by the writers for rows that are no longer live. Nothing is kept: names are found again in the text.
+create or replace function remem._drop_entities(workspace text, memory_nos bigint[]) returns void
+language sql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  delete from remem.memory_entity e where e.workspace = _drop_entities.workspace and e.memory_no = any (memory_nos);
+  delete from remem.entity_alias a where a.workspace = _drop_entities.workspace and a.memory_no = any (memory_nos);
+$$;
+comment on function remem._drop_entities(text, bigint[]) is 'Takes rows out of the pointer index.';
+
+-- A batch of live rows after a cursor, with the workspace kept from its writers until the transaction ends: what
+-- is derived from a row cannot then be written by two. Answers of caches are void afterwards.
+create or replace function remem._take_batch(workspace text, after uuid, "limit" int) returns bigint[]
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_after bigint := 0;
+  v_batch bigint[];
+begin
+  if "limit" is null or "limit" not between 1 and 10000 then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'limit', 'value', "limit", 'limit', 10000),
+      'A batch has 1 to 10000 memories');
+  end if;
+  if after is not null then
+    select m.memory_no into v_after from remem.memory m
+    where m.workspace = _take_batch.workspace and m.memory_id = _take_batch.after;
+    if not found then
+      perform remem._raise('RM101', jsonb_build_object('argument', 'after', 'value', after),
+        'Give the memory_id that the last batch returned, or nothing to begin');
+    end if;
+  end if;
+  perform remem._lock_workspace(workspace, exclusive => true);
+  v_batch := array(
+    select m.memory_no from remem.memory m
+    where m.workspace = _take_batch.workspace and m.memory_no > v_after
+      and m.superseded_at is null and m.forgotten_at is null
+    order by m.memory_no limit "limit");
+  update remem.memory m set changed_xid = pg_current_xact_id()
+  where m.workspace = _take_batch.workspace and m.memory_no = v_batch[cardinality(v_batch)];
+  return v_batch;
+end
+$$;
+comment on function remem._take_batch(text, uuid, int) is 'The next live rows of a rebuild, kept from writers.';
+
+create or replace function remem._memory_id(workspace text, memory_no bigint) returns uuid
+language sql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select m.memory_id from remem.memory m where m.workspace = _memory_id.workspace and m.memory_no = _memory_id.memory_no
+$$;
+comment on function remem._memory_id(text, bigint) is 'The public id of a row.';
+
+create or replace function remem.rebuild_entities(
+  workspace text, after uuid default null, "limit" int default 1000, out memory_id uuid, out count bigint
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_batch bigint[];
+begin
+  perform remem._authorize(workspace, 'write');
+  v_batch := remem._take_batch(workspace, after, "limit");
+  count := cardinality(v_batch);
+  memory_id := remem._memory_id(workspace, v_batch[count]);
+  perform remem._drop_entities(workspace, v_batch);
+  perform remem._add_entities(workspace, v_batch);
+end
+$$;
+comment on function remem.rebuild_entities(text, uuid, int) is
+  'Finds the names of the next `limit` live memories anew. Returns the last memory_id, to be given as `after` to the next call, and how many it did; memory_id is null when there are none left. Writers of the workspace wait meanwhile.';
+
+-- Postings of a batch made anew by today's analyser; what depends on them (length, sessions, counts) follows.
+create or replace function remem._rebuild_postings(workspace remem.workspace, memory_nos bigint[]) returns void
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_dictionaries regdictionary[] := remem._language_dictionaries(workspace.language);
+  v_delta bigint;
+begin
+  -- The old ones, by what each row says it has.
+  delete from remem.posting p
+  using remem.memory m cross join lateral unnest(m.lexemes) l (lexeme)
+  where m.workspace = (_rebuild_postings.workspace).workspace and m.memory_no = any (memory_nos)
+    and p.workspace = m.workspace and p.lexeme = l.lexeme and p.memory_no = m.memory_no;
+  with analysed as materialized (
+    select m.memory_no, m.session_no, m.turn_no, m.doc_len as old_len, m.lexemes as old_lexemes, m.analyser_no, a.*
+    from remem.memory m
+    cross join lateral (
+      select coalesce(array_agg(l.lexeme), '{}') as lexemes, coalesce(array_agg(l.tf), '{}') as tfs,
+        coalesce(sum(l.tf) filter (where not l.extra), 0)::int as doc_len
+      from remem._lexemes(remem._document_text(m.title, m.summary, m.body, m.speaker, m.aliases, m.tags), v_dictionaries) l
+    ) a
+    where m.workspace = (_rebuild_postings.workspace).workspace and m.memory_no = any (memory_nos)
+  ), written as (
+    insert into remem.posting (workspace, lexeme, memory_no, session_no, turn_no, doc_len, tf)
+    select (_rebuild_postings.workspace).workspace, l.lexeme, a.memory_no, a.session_no, a.turn_no, least(a.doc_len, 32767),
+      least(l.tf, 32767)
+    from analysed a cross join lateral unnest(a.lexemes, a.tfs) l (lexeme, tf)
+    on conflict on constraint posting_pkey do update
+      set session_no = excluded.session_no, turn_no = excluded.turn_no, doc_len = excluded.doc_len, tf = excluded.tf
+  ), changed as (
+    update remem.memory m
+    set lexemes = a.lexemes, doc_len = a.doc_len, analyser_no = (_rebuild_postings.workspace).analyser_no,
+        changed_xid = pg_current_xact_id()
+    from analysed a
+    where m.workspace = (_rebuild_postings.workspace).workspace and m.memory_no = a.memory_no
+      and (a.doc_len <> a.old_len or a.analyser_no <> (_rebuild_postings.workspace).analyser_no
+        or not (a.lexemes @> a.old_lexemes and a.lexemes <@ a.old_lexemes))
+  ), longer as (
+    update remem.session s set doc_len = s.doc_len + d.delta
+    from (select a.session_no, sum(a.doc_len - a.old_len) as delta from analysed a
+      where a.session_no is not null group by a.session_no) d
+    where s.workspace = (_rebuild_postings.workspace).workspace and s.session_no = d.session_no and d.delta <> 0
+  )
+  select sum(a.doc_len - a.old_len) into v_delta from analysed a;
+  perform remem._add_tally((_rebuild_postings.workspace).workspace, 0, 0, coalesce(v_delta, 0));
+end
+$$;
+comment on function remem._rebuild_postings(remem.workspace, bigint[]) is 'Analyses live rows anew and writes their postings.';
+
+create or replace function remem.rebuild_postings(
+  workspace text, after uuid default null, "limit" int default 1000, out memory_id uuid, out count bigint
+)
+language plpgsql volatile security definer
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_workspace remem.workspace;
+  v_batch bigint[];
+begin
+  perform remem._authorize(workspace, 'write');
+  v_batch := remem._take_batch(workspace, after, "limit");
+  count := cardinality(v_batch);
+  memory_id := remem._memory_id(workspace, v_batch[count]);
+  select w.* into v_workspace from remem.workspace w where w.workspace = rebuild_postings.workspace;
+  if count > 0 then
+    perform remem._rebuild_postings(v_workspace, v_batch);
+  end if;
+end
+$$;
+comment on function remem.rebuild_postings(text, uuid, int) is
+  'Analyses the next `limit` live memories anew and writes the lexical index. Returns the last memory_id, to be given as `after` to the next call, and how many it did; memory_id is null when there are none left. Writers of the workspace wait meanwhile.';

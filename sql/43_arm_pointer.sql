@@ -1,0 +1,121 @@
+-- The pointer arm: from the names in a query to the memories that name them.
+
+-- The names of a query that the workspace knows, found by runs of one to four words (an identifier is one word)
+-- and, where a script has no spaces, of two to four characters. At most 64 runs are looked up, each by one probe
+-- of the names and one of the aliases; those that begin like a sentence come last.
+create or replace function remem._query_entities(workspace text, folded text) returns text[]
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_words text[] := (string_to_array(remem._entity_names(replace(folded, E'\n', ' ')), ' '))[1:100];
+  v_text text := array_to_string(v_words, ' ');
+  v_runs text[] := '{}';
+begin
+  if octet_length(v_text) > length(v_text) and v_text collate "C" ~ ('[' || remem._chars_unspaced() || ']{3}') then
+    v_runs := array(
+      select substr(r.run[1], s.i, l.n)
+      from regexp_matches(v_text collate "C", '[' || remem._chars_unspaced() || ']{3,}', 'g') as r (run)
+      cross join generate_series(2, 4) as l (n)
+      cross join lateral generate_series(1, length(r.run[1]) - l.n + 1) as s (i)
+      order by l.n, s.i limit 64
+    );
+  end if;
+  return array(
+    select distinct k.name
+    from (
+      select a.run
+      from (
+        select array_to_string(v_words[w.i:w.i + l.n - 1], ' ') as run, w.late, l.n as words, w.i
+        from (
+          select u.i, u.word || ' ' ~ remem._entity_openers() as late from unnest(v_words) with ordinality as u (word, i)
+        ) as w
+        cross join generate_series(1, 4) as l (n)
+        where w.i + l.n - 1 <= cardinality(v_words)
+        union all
+        select u.run, false, 2, u.i from unnest(v_runs) with ordinality as u (run, i)
+      ) as a
+      where octet_length(a.run) between 2 and 128
+      group by a.run
+      order by bool_and(a.late), min(a.words), min(a.i)
+      limit 64
+    ) as r
+    cross join lateral (
+      select r.run as name
+      where exists (select from remem.memory_entity e where e.workspace = _query_entities.workspace and e.name = r.run)
+      union all
+      (select a.other from remem.entity_alias a
+      where a.workspace = _query_entities.workspace and a.name = r.run limit 8)
+    ) as k
+    order by k.name
+  );
+end
+$$;
+comment on function remem._query_entities(text, text) is 'The known names in a query.';
+
+-- Memories by the names they share with the query: the sum of the names' rarity (BM25's idf), a little more where
+-- the caller attached the name. A name in more than c_hub memories says little: it counts a quarter, and only
+-- its latest c_hub memories are read. All names together read c_budget rows, rarest first. Sessions that the
+-- query names by their ref bring their turns.
+create or replace function remem._arm_pointer(query remem._query, n int) returns table (memory_no bigint, score float8)
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  c_hub constant int := 1000;
+  c_budget constant int := 4000;
+begin
+  return query
+  with entity as materialized (
+    select e.name, f.n as frequency,
+      remem._idf(query.documents, f.n) * case when f.n > c_hub then 0.25 else 1 end as weight,
+      sum(least(f.n, c_hub)) over (order by f.n, e.name) as rows
+    from unnest(query.entities) as e (name)
+    cross join lateral (
+      select count(*) as n from (
+        select from remem.memory_entity m
+        where m.workspace = query.workspace and m.name = e.name limit c_hub + 1) as s
+    ) as f
+    where f.n > 0
+  ), found as (
+    select h.memory_no, e.weight * case when h.given then 1.2 else 1 end as weight
+    from entity as e
+    cross join lateral (
+      (select m.memory_no, m.given from remem.memory_entity m
+      where m.workspace = query.workspace and m.name = e.name
+        and (query.allowed is null or e.frequency <= c_hub)
+      order by m.memory_no desc limit c_hub)
+      union all
+      -- Of a hub, the rows of a selective filter one by one: its latest may hold none of them.
+      select m.memory_no, m.given
+      from unnest(case when e.frequency > c_hub then query.allowed end) as a (memory_no)
+      join remem.memory_entity m on m.workspace = query.workspace and m.name = e.name and m.memory_no = a.memory_no
+    ) as h
+    where e.rows <= c_budget
+    union all
+    select s.memory_no, remem._idf(query.documents, c_hub)
+    from unnest(query.session_nos) as q (session_no)
+    cross join lateral (
+      select m.memory_no from remem.memory m
+      where m.workspace = query.workspace and m.session_no = q.session_no
+        and m.superseded_at is null and m.forgotten_at is null
+      order by m.turn_no desc limit c_hub
+    ) as s
+  ), ranked as (
+    select f.memory_no, sum(f.weight) as score from found as f
+    where query.allowed is null or f.memory_no in (select unnest(query.allowed))
+    group by f.memory_no
+  )
+  select r.memory_no, r.score
+  from (select s.* from ranked as s order by s.score desc, s.memory_no desc offset 0) as r
+  where query.allowed is not null or not (query.row_filter is not null or query.check_validity) or (
+    select (query.row_filter is null or m.attrs @@ query.row_filter)
+      and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())
+    from remem.memory m where m.workspace = query.workspace and m.memory_no = r.memory_no)
+  limit n;
+end
+$$;
+comment on function remem._arm_pointer(remem._query, int) is 'Memories that share names with the query, rare names first.';

@@ -133,7 +133,7 @@ begin
   v_asked := left(query, 20000);
   if v_asked ~ '["\u201c\u201e\u00ab]' then
     prepared.phrases := array(select btrim(m[1]) from regexp_matches(prepared.folded collate "C",
-      '["\u201c\u201e\u00ab]([^"\u201c\u201d\u201e\u00ab\u00bb]{2,400})["\u201c\u201d\u00bb]', 'g') m where btrim(m[1]) <> '' limit 8);
+      '["\u201c\u201e\u00ab]([^"\u201c\u201d\u201e\u00ab\u00bb]{2,250})["\u201c\u201d\u00bb]', 'g') m where btrim(m[1]) <> '' limit 8);
   end if;
   if v_asked ~ '(^|\s)-[^\s0-9"-]' then
     prepared.excluded := array(select distinct l.lexeme
@@ -163,7 +163,7 @@ begin
   end if;
 
   if arms && '{vector,fusion}' then
-    select v.vector, v.more, degraded || v.degraded into prepared.vector, prepared.more_vectors, degraded
+    select v.vector, v.more, _prepare_query.degraded || v.degraded into prepared.vector, prepared.more_vectors, degraded
     from remem._query_vector(space, query, query_embedding, options) v;
     if prepared.vectors < prepared.documents and space.space_no <> 1 then  -- the built-in space lacks only texts without features
       degraded := array_append(degraded, 'stale_rows');

@@ -200,8 +200,7 @@ begin
     'query', jsonb_build_object('text', query.text, 'normalised', query.folded, 'terms', to_jsonb(query.original_lexemes),
       'expanded_terms', to_jsonb(coalesce(query.expanded_lexemes, '{}')), 'statement', remem._statement(left(query.text, 2000)),
       'phrases', to_jsonb(coalesce(query.phrases, '{}')), 'excluded', to_jsonb(coalesce(query.excluded, '{}')),
-      'entities', (select coalesce(jsonb_agg(e.label order by e.label), '[]') from remem.entity e
-        where e.workspace = query.workspace and e.entity_no = any (query.entities)),
+      'entities', to_jsonb(coalesce(query.entities, '{}')),
       'kind_hint', query.kind_hint, 'time_from', query.time_from, 'time_to', query.time_to),
     'route', jsonb_build_object('kind', route.kind, 'arms', to_jsonb(wanted), 'pool', route.pool, 'graph_depth', route.graph_depth),
     'pool', jsonb_build_object('note', coalesce(pool_note, 'none'), 'rows', coalesce(pool_rows, 0)),

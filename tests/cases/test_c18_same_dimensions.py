@@ -36,6 +36,7 @@ def test_a_model_of_the_same_dimensions_is_told_apart(db: Connection, called: st
     assert "cosine" not in hit.signals
 
 
+@pytest.mark.covers("RE8", "RE12")
 def test_the_hash_space_is_not_compared_with_a_model_of_its_dimensions(db: Connection) -> None:
     register(db, "minilm")
     remember(db, "hashed", "The queue retries.")

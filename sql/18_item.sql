@@ -148,12 +148,22 @@ begin
   loop
     perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', v_bad), format('%s lies between 0 and 1', v_bad));
   end loop;
+  -- Validity without an end is null, not infinity, which few clients can read.
+  item.valid_from := nullif(item.valid_from, '-infinity');
+  item.valid_to := nullif(item.valid_to, 'infinity');
+  for v_bad in
+    select a.name
+    from (values ('occurred_at', item.occurred_at), ('valid_from', item.valid_from), ('valid_to', item.valid_to)) a (name, val)
+    where not isfinite(a.val)
+  loop
+    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', v_bad), 'Give a moment, or leave it out');
+  end loop;
   if item.valid_from >= item.valid_to then
     perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'valid_to'), 'valid_to must be after valid_from');
   end if;
-  if item.turn_no < 0 or (item.turn_no is not null and item.session_ref is null) then
-    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'turn_no', 'value', item.turn_no),
-      'A turn number is not negative and belongs to a session_ref');
+  if item.turn_no not between 0 and 1000000000 or (item.turn_no is not null and item.session_ref is null) then
+    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'turn_no', 'value', item.turn_no,
+      'limit', 1000000000), 'A turn number lies between 0 and 1000000000 and belongs to a session_ref');
   end if;
   item.on_conflict := coalesce(item.on_conflict, 'new_version');
   perform remem._check_member('on_conflict', item.on_conflict, '{new_version,error}', item_no);

@@ -1,8 +1,9 @@
 -- The lexical arm: BM25 over the posting table, any term may match (an AND query finds nothing for questions).
 
--- Reads whole posting lists, rarest term first, until `budget` postings are spent; terms that no longer fit
--- are looked up for the best candidates only, so that their scores are complete all the same. Every read is
--- an index-only scan. `also` are rows that another arm found: they are scored too, and marked as not `own`.
+-- Reads whole posting lists, rarest term first, until `budget` postings are spent; of the longer lists only the
+-- newest part, enough for n rows, and their scores are looked up for the best candidates, so that every score
+-- is complete all the same. With `allowed` every term is looked up for those rows and nothing is left out. Every
+-- read is an index-only scan. `also` are rows that another arm found: scored too, and marked as not `own`.
 -- units: BM25 of whole sessions, for the sessions of the candidates; a memory outside of any session is a
 -- session of its own, numbered -memory_no, so that it is not behind for standing alone.
 -- k1 = 1.2 and b = 0.3: memories are short, and a short one is not more to the point for being short; whole
@@ -19,23 +20,35 @@ set plan_cache_mode = force_generic_plan
 as $$
 begin
   with term as (
-    select t.lexeme, t.frequency, t.idf,
-      sum(t.frequency) over (order by t.ordinality) <= budget or t.ordinality = 1 as scanned
-    from unnest(lexemes, frequencies, idfs) with ordinality t (lexeme, frequency, idf, ordinality)
-    where t.frequency > 0
-  ), hit as materialized (
-    select t.lexeme, t.idf, p.memory_no, coalesce(p.session_no, -p.memory_no) as unit, p.doc_len, p.tf,
-      t.idf * p.tf * 2.2 / (p.tf + 1.2 * (0.7 + 0.3 * p.doc_len / mean_len)) as score
-    from term t
+    select t.lexeme, t.idf, t.ordinality = 1 as rarest,
+      allowed is not null or t.total <= budget as whole,
+      case when t.total - t.frequency <= budget and (t.ordinality = 1 or row_filter is not null or check_validity)
+        then greatest(budget, 3 * n) else 3 * n end as part
+    from (
+      select t.*, sum(t.frequency) over (order by t.ordinality) as total
+      from unnest(lexemes, frequencies, idfs) with ordinality t (lexeme, frequency, idf, ordinality)
+      where t.frequency > 0
+    ) t
+  ), found as materialized (
+    select t.*, p.* from term t
     cross join lateral (
       select p.memory_no, p.session_no, p.tf, p.doc_len from remem.posting p
       where p.workspace = _arm_lexical.workspace and p.lexeme = t.lexeme
-        and (allowed is null or p.memory_no = any (allowed))
-      limit budget
+      order by p.memory_no desc limit case when not t.whole then t.part end
     ) p
-    where t.scanned
+    where allowed is null
+    union all
+    select t.*, p.memory_no, p.session_no, p.tf, p.doc_len
+    from unnest(allowed) a (memory_no)
+    cross join term t
+    join remem.posting p on p.workspace = _arm_lexical.workspace and p.lexeme = t.lexeme and p.memory_no = a.memory_no
+  ), hit as (
+    select f.*, coalesce(f.session_no, -f.memory_no) as unit,
+      f.idf * f.tf * 2.2 / (f.tf + 1.2 * (0.7 + 0.3 * f.doc_len / mean_len)) as score
+    from found f
   ), partial as (
-    select h.memory_no, h.unit, sum(h.score) as score, sum(h.idf) as matched
+    select h.memory_no, h.unit, sum(h.score) as score,
+      coalesce(sum(h.score) filter (where h.whole), 0) as whole_score, coalesce(sum(h.idf) filter (where h.whole), 0) as matched
     from hit h group by h.memory_no, h.unit
   ), ranked as (
     select r.* from (select s.* from partial s order by s.score desc, s.memory_no offset 0) r
@@ -43,11 +56,11 @@ begin
       select (row_filter is null or m.attrs @@ row_filter)
         and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())
       from remem.memory m where m.workspace = _arm_lexical.workspace and m.memory_no = r.memory_no)
-    limit case when exists (select from term t where not t.scanned) then 3 * n else n end
+    limit case when exists (select from term t where not t.whole) then 3 * n else n end
   ), candidate as materialized (
-    select r.memory_no, r.unit, r.score, r.matched, true as own from ranked r
+    select r.memory_no, r.unit, r.whole_score as score, r.matched, true as own from ranked r
     union all
-    select p.memory_no, p.unit, p.score, p.matched, false from partial p
+    select p.memory_no, p.unit, p.whole_score, p.matched, false from partial p
     where p.memory_no = any (also) and not exists (select from ranked r where r.memory_no = p.memory_no)
     union all
     select a.memory_no, null, 0, 0, false from unnest(also) a (memory_no)
@@ -57,7 +70,7 @@ begin
     from candidate c
     cross join term t
     join remem.posting p on p.workspace = _arm_lexical.workspace and p.lexeme = t.lexeme and p.memory_no = c.memory_no
-    where not t.scanned
+    where not t.whole
     group by c.memory_no
   ), complete as (
     select c.memory_no, c.unit, c.score + coalesce(r.score, 0) as score, c.matched + coalesce(r.matched, 0) as matched, c.own,
@@ -70,7 +83,8 @@ begin
     select count(*) as sessions, greatest(coalesce(avg(s.doc_len), mean_len), 1) as mean_len
     from (select s.doc_len from remem.session s where s.workspace = _arm_lexical.workspace limit 1000) s
   ), unit_term as (
-    select h.unit, h.lexeme, sum(h.tf) as tf, max(h.doc_len) as doc_len from hit h group by h.unit, h.lexeme
+    select h.unit, h.lexeme, sum(h.tf) as tf, max(h.doc_len) as doc_len from hit h
+    where h.whole or h.rarest group by h.unit, h.lexeme
   ), unit_frequency as (
     select t.lexeme, count(*) as n from unit_term t group by t.lexeme
   ), unit_score as (

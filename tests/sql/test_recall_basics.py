@@ -297,7 +297,6 @@ def test_recall_explain_has_the_same_hits_and_the_states(machines: Connection) -
     assert explained["elapsed_ms"] > 0
 
 
-@pytest.mark.covers("MN19")
 def test_recall_explain_of_an_unknown_workspace_says_so(db: Connection) -> None:
     explained = explain(db, "nowhere", "queue")
     assert (explained["hits"], explained["degraded"]) == ([], ["unknown_workspace"])

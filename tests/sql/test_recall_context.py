@@ -95,7 +95,7 @@ def test_a_hit_gains_from_a_neighbour_that_matches(db: Connection) -> None:
     assert hits[0].body == "pelican two"
     without = recall(
         db, "w", "pelican", mode="lexical",
-        weights={"neighbour": 0, "neighbour2": 0, "session": 0, "session_best": 0},
+        weights={"neighbour": 0, "neighbour2": 0, "session": 0},
     )  # fmt: skip
     assert without[0].score == without[1].score
 

@@ -189,9 +189,9 @@ def test_the_weight_of_the_vector_decides_between_the_arms(
     db.execute("select remem.activate_space('t')")
     remember(db, "w", "queue", ref="lexical", embedding=[0.6, 0.8])
     remember(db, "w", "garden", ref="vector", embedding=[1, 0])
-    hits = recall(db, "w", "queue", embedding=[1, 0], weights={"vector": share})
+    hits = recall(db, "w", "queue", embedding=[1, 0], weights={"vector": share, "session": 0})
     assert hits[0].ref == first
-    explained = explain(db, "w", "queue", embedding=[1, 0], weights={"vector": share})
+    explained = explain(db, "w", "queue", embedding=[1, 0], weights={"vector": share, "session": 0})
     assert explained["weights"]["vector"] == share
 
 

@@ -72,6 +72,7 @@ def test_a_zero_query_vector_leaves_the_lexical_arm_and_says_so(
     assert hits[0].degraded == ["zero_vector"]
 
 
+@pytest.mark.covers("MN19")
 def test_without_a_query_vector_the_lexical_arm_answers_and_says_so(tiny: Connection) -> None:
     with warnings(tiny) as seen:
         hits = recall(tiny, "w", "queue")

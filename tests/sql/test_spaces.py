@@ -199,7 +199,7 @@ def test_a_workspace_whose_memories_all_have_vectors_can_switch(db: Connection) 
     assert hit.signals["cosine"] == 1
 
 
-@pytest.mark.covers("RE8", "RE12")
+@pytest.mark.covers("RE8")
 def test_vectors_of_another_model_with_the_same_dimensions_are_never_compared(
     db: Connection,
 ) -> None:

@@ -1,0 +1,68 @@
+"""C29, what remember and recall owe it: workspaces with look-alike names do not meet."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.memories import (
+    Connection,
+    bodies,
+    get,
+    recall,
+    refused,
+    remember,
+    value,
+)
+
+NAMES = [
+    "a", "ab", "a_b", "a%", "A", "a/b", "a b", " a", "a ", "á", "a\u0301", "A%",
+    "123e4567-e89b-12d3-a456-426614174000", "字" * 66, "字" * 65, "'", '"', "\\", "$.workspace",
+    "x" * 200, "x" * 199, "null", "*",
+]  # fmt: skip
+
+
+@pytest.fixture
+def tenants(db: Connection) -> Connection:
+    for number, name in enumerate(NAMES):
+        remember(db, name, f"The secret of tenant x{number}x.", ref="r", session_ref="s")
+    return db
+
+
+@pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
+def test_a_workspace_sees_its_own_memories_only(tenants: Connection, number: int) -> None:
+    name, own = NAMES[number], [f"The secret of tenant x{number}x."]
+    for mode in ("auto", "lexical", "vector", "retrieval_only"):
+        assert bodies(recall(tenants, name, "secret of the tenant", k=100, mode=mode)) == own
+        filtered = recall(
+            tenants, name, "secret of the tenant", k=100, mode=mode, kinds=["semantic"]
+        )
+        assert bodies(filtered) == own
+    assert get(tenants, name, ref="r").body == own[0]
+    assert value(tenants, "select remem.count(%s)", [name]) == 1
+    assert value(tenants, "select remem.count(%s, 'exists($.kind)')", [name]) == 1
+    listed = tenants.execute("select body from remem.list(%s)", [name]).fetchall()
+    assert listed == [(own[0],)]
+
+
+@pytest.mark.parametrize(
+    "name", ["", "x" * 201, "字" * 67, "a\tb", "a\nb", "a\x1fb", "a\x7fb", "a\u0085b", None]
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        "select remem.remember(%s, 'x')",
+        "select remem.remember_many(%s, '[]')",
+        "select * from remem.recall(%s, 'x')",
+        "select remem.recall_explain(%s, 'x')",
+        "select * from remem.get(%s, ref => 'x')",
+        "select * from remem.list(%s)",
+        "select remem.count(%s)",
+        "select remem.create_workspace(%s)",
+    ],
+)
+def test_a_name_that_is_empty_too_long_or_unprintable_is_refused_by_name(
+    db: Connection, name: str | None, call: str
+) -> None:
+    with refused("RM001", argument="workspace"):
+        db.execute(call, [name])
+    assert value(db, "select count(*) from remem.workspace") == 0

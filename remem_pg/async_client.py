@@ -24,6 +24,7 @@ from remem_pg.models import (
     SpaceInfo,
     Version,
 )
+from remem_pg.result_cache import ResultCache, Tiers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,6 +61,11 @@ class AsyncRemem:
             contradicts), ``top`` (not when the first hit is certain), ``always``.
         expander: a function from a query to texts that might answer it (HyDE); searched beside it.
         hooks: functions called before and after routing; see ``Hooks``.
+        cache: recall through the server's cache (``remem.recall_cached``): an answer is served
+            again for up to five minutes, only while nothing in the workspace changed. In a
+            read-only transaction and on a standby it is computed anew.
+        log: a row in the server's log and an OpenTelemetry span (extra ``otel``) for each recall:
+            tier, counts, states, milliseconds; no text.
 
     The constructor does no I/O. Errors are ``remem_pg.RememError`` and its classes; what is
     neither remem's nor the connection's (a cancelled query, a lock timeout) stays psycopg's.
@@ -77,6 +83,8 @@ class AsyncRemem:
         rerank_gate: Literal["cluster", "top", "always"] = "cluster",
         expander: Expander | None = None,
         hooks: Hooks | None = None,
+        cache: bool = False,
+        log: bool = False,
     ) -> None:
         self._source = async_connection.open_source(source)
         self._owner = True
@@ -84,7 +92,8 @@ class AsyncRemem:
         name = checks.text(workspace, "workspace")
         embedder = Embedder(embedding)
         opened = stages.open_stages(embedder, reranker, rerank_pool, rerank_gate, hooks, expander)
-        self._session = steps.Session(name, embedder, tenant, stages=opened)
+        tiers = Tiers(ResultCache() if cache else None, log)
+        self._session = steps.Session(name, embedder, tenant, stages=opened, tiers=tiers)
 
     @property
     def workspace_name(self) -> str:

@@ -229,6 +229,19 @@ def recall_explain(
     return build("recall_explain", arguments, parse, read=True)
 
 
+def recall_cached(
+    workspace: str,
+    query: str,
+    vector: Vector | None,
+    k: int,
+    options: Mapping[str, Any],
+    parse: Callable[[Reply], dict[str, Any]],
+) -> Call[dict[str, Any]]:
+    """The recall that uses the server's cache and writes its log; sent twice, it does no harm."""
+    arguments = _recall_arguments(workspace, query, vector, k, options)
+    return build("recall_cached", arguments, parse, read=True)
+
+
 def route_of(workspace: str, query: str, options: Mapping[str, Any]) -> Call[dict[str, Any]]:
     """The route that a recall with these options would take."""
     arguments = _recall_arguments(workspace, query, None, 1, options)

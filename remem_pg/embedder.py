@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from remem_pg import checks
+from remem_pg.embedding.cache import EmbeddingCache, key
 from remem_pg.errors import InvalidArgument
 from remem_pg.vector import Vector
 
@@ -40,6 +41,7 @@ class Embedder:
         self._resolved = False
         self._lock = threading.Lock()
         self._logged: set[str] = set()
+        self.cache: EmbeddingCache[list[Vector | None]] = EmbeddingCache()
 
     def prepare(self) -> str | None:
         """The fingerprint of the model's space, or None without a model.
@@ -81,6 +83,11 @@ class Embedder:
             self.log_once("unresolved", "no embedding model: %s", self.reason)
             return
         logger.info("embedding with %s: %s", self.descriptor.get("name"), self.reason)
+
+    def embed_query(self, workspace: str, query: str) -> list[Vector | None] | None:
+        """As ``embed`` for one question; asked again within the hour, it costs nothing."""
+        at = key(workspace, self.fingerprint or "", query)
+        return self.cache.get(at, lambda: self.embed([query], query=True))
 
     def embed(self, texts: Sequence[str], *, query: bool) -> list[Vector | None] | None:
         """One vector per text (None for a text without any feature), or None when it failed.

@@ -8,11 +8,12 @@ from functools import partial
 from itertools import chain
 from typing import Any, TypeVar, cast
 
-from remem_pg import calls, checks, hooks, rerank_flow
+from remem_pg import calls, checks, hooks, rerank_flow, telemetry
 from remem_pg.calls import Call
 from remem_pg.embedding_policy import decide, forget_space, with_vectors
 from remem_pg.errors import DimensionMismatch, InvalidArgument, RememError, UnknownSpace
 from remem_pg.models import MemoryRef, RecallResult
+from remem_pg.result_cache import as_result
 from remem_pg.steps import Flow, Run, Session, Together, Work
 from remem_pg.vector import Vector
 
@@ -176,6 +177,21 @@ def recall(
     query_embedding: Any,
     options: Mapping[str, Any],
 ) -> Flow[T]:
+    """One recall, with a span over it when this client logs; see ``_recall``."""
+    flow = _recall(session, build, query, k, query_embedding, options)
+    if session.tiers.log and build is calls.recall:
+        flow = telemetry.observed(session.workspace, k, flow)
+    return flow
+
+
+def _recall(
+    session: Session,
+    build: Callable[[str, str, Vector | None, int, Mapping[str, Any]], Call[T]],
+    query: str,
+    k: int,
+    query_embedding: Any,
+    options: Mapping[str, Any],
+) -> Flow[T]:
     """One recall (``build`` is ``calls.recall`` or ``calls.recall_explain``) with the client's own
     stages around it: hooks, expansion, the second look.
 
@@ -185,6 +201,7 @@ def recall(
     checks.text(query, "query")
     checks.integer(k, "k")
     notes = hooks.Notes()
+    tiered = session.tiers.on and build is calls.recall  # an explanation is of a fresh search
     second_look, sent = rerank_flow.plan(session.stages, options)
     request = hooks.RecallRequest(query, k, sent)
     request = yield from hooks.routed(session, request, notes)
@@ -192,10 +209,17 @@ def recall(
     if extra:
         request = dataclasses.replace(request, options={**request.options, "expanded": extra})
     if second_look is None:
+        if tiered:
+            document = yield from _search(
+                session, session.tiers.call, request, query_embedding, notes
+            )
+            document = _noted(document, notes)
+            return cast(T, as_result(document, notes.space, request.query))
         result = yield from _search(session, build, request, query_embedding, notes)
         return cast(T, _noted(result, notes))
     wider = dataclasses.replace(request, k=max(request.k, second_look.pool))
-    document = yield from _search(session, calls.recall_explain, wider, query_embedding, notes)
+    search = session.tiers.call if tiered else calls.recall_explain
+    document = yield from _search(session, search, wider, query_embedding, notes)
     hits = yield from rerank_flow.reranked(
         second_look, request.query, request.options.get("mode"), request.k, document, notes
     )
@@ -224,7 +248,7 @@ def _search(
             decision = yield from decide(session, writing=False)
             degraded = [] if given is not None else list(decision.degraded)
             if decision.space is not None and given is None:
-                found = yield Work(partial(session.embedder.embed, [query], query=True))
+                found = yield Work(partial(session.embedder.embed_query, session.workspace, query))
                 if found is None:
                     degraded.append("no_embedding")
                 elif found[0] is None:

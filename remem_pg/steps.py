@@ -15,6 +15,7 @@ from remem_pg import admin_calls, calls, checks
 from remem_pg.calls import Call
 from remem_pg.embedder import Embedder
 from remem_pg.errors import DatabaseNewer
+from remem_pg.result_cache import Tiers
 from remem_pg.stages import Stages
 from remem_pg.version import COMPATIBILITY
 
@@ -68,6 +69,7 @@ class Session:
     tenant: bool = False
     decision: Decision | None = None
     stages: Stages = field(default_factory=Stages)
+    tiers: Tiers = field(default_factory=Tiers)
 
     def narrowed(self, call: Call[T]) -> tuple[Call[T], str | None]:
         """The call as it is sent, and the tenant setting it makes (None: none)."""
@@ -79,7 +81,7 @@ class Session:
     def sibling(self, workspace: str) -> Session:
         """The session of another workspace with the same model."""
         name = checks.text(workspace, "workspace")
-        return Session(name, self.embedder, self.tenant, stages=self.stages)
+        return Session(name, self.embedder, self.tenant, stages=self.stages, tiers=self.tiers)
 
 
 @dataclass(slots=True)

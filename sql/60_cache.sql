@@ -268,7 +268,7 @@ declare
 begin
   insert into remem.query_cache (workspace, key, scope_key, query_embedding, answer, snapshot, expires_at)
   values (workspace, key, scope_key, vector::@extschema:vector@.vector,
-    jsonb_build_object('degraded', document -> 'degraded', 'space', document -> 'space',
+    jsonb_build_object('degraded', document -> 'degraded', 'space', document -> 'space', 'rerank_gate', document -> 'rerank_gate',
       'arms', remem._arm_states(document -> 'arms'),
       'hits', (select coalesce(jsonb_agg(h - '{title,body}'::text[] order by place), '[]')
         from jsonb_array_elements(document -> 'hits') with ordinality x (h, place))),

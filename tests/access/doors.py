@@ -19,6 +19,9 @@ WORKSPACE = "acme"
 REF = "retries"
 BODY = "We retry three times, then page."
 
+# The ids that `furnish` gives its two memories, so that calls which name one are known beforehand.
+LINKED = ("11111111-0000-4000-8000-000000000001", "11111111-0000-4000-8000-000000000002")
+
 # For each type of an argument a value that gets past parsing; a new type needs one more.
 PLAUSIBLE: dict[str, Any] = {
     "text": WORKSPACE,
@@ -58,10 +61,16 @@ WORKING: dict[str, dict[str, Any]] = {
     "hash_embed": {"text": BODY},
     "list": {"workspace": WORKSPACE, "filter": '$.kind == "decision"'},
     "log_recall": {"workspace": WORKSPACE, "tier": "cold", "k": 8, "returned": 3},
+    "put_route": {"kind": "general", "arms": ["vector", "lexical"], "workspace": WORKSPACE},
+    "put_source_class": {"name": "rumour", "trust": 0.2},
+    "rebuild_entities": {"workspace": WORKSPACE, "limit": 10},
+    "rebuild_postings": {"workspace": WORKSPACE, "limit": 10},
     "recall": {"workspace": WORKSPACE, "query": "how often do we retry?"},
     "recall_cached": {"workspace": WORKSPACE, "query": "how often do we retry?"},
     "recall_explain": {"workspace": WORKSPACE, "query": "how often do we retry?"},
+    "recall_many": {"workspace": WORKSPACE, "queries": Jsonb(["how often do we retry?"])},
     "register_space": {"descriptor": Jsonb(DESCRIPTOR)},
+    "relate": {"workspace": WORKSPACE, "src": LINKED[0], "dst": LINKED[1], "kind": "part_of"},
     "remember": {"workspace": WORKSPACE, "body": "Deploys happen on Tuesdays.", "ref": "deploys"},
     "remember_many": {
         "workspace": WORKSPACE,
@@ -69,6 +78,8 @@ WORKING: dict[str, dict[str, Any]] = {
     },
     "render": {"workspace": WORKSPACE, "hits": "{}"},
     "revoke_access": {"role": "pg_monitor", "workspace": WORKSPACE},
+    "route_of": {"workspace": WORKSPACE, "query": "what did we decide?"},
+    "unrelate": {"workspace": WORKSPACE, "src": LINKED[0], "dst": LINKED[1]},
     "version": {},
 }
 
@@ -150,6 +161,13 @@ def furnish(owner: Connection) -> None:
         (WORKSPACE, BODY, REF),
     )
     owner.execute("select remem.remember(%s, %s)", (WORKSPACE, "The office cat is called Turing."))
+    owner.execute(
+        "update remem.memory m set memory_id = (array[%s, %s]::uuid[])[n.place] from ("
+        "  select o.memory_no, row_number() over (order by o.memory_no) as place"
+        "  from remem.memory o where o.workspace = %s) n"
+        " where m.workspace = %s and m.memory_no = n.memory_no",
+        (*LINKED, WORKSPACE, WORKSPACE),
+    )
     owner.execute("select remem.register_space(%s)", (Jsonb({**DESCRIPTOR, "asset": "second"}),))
 
 

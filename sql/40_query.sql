@@ -186,9 +186,12 @@ begin
   if arms && '{pointer,attribute}' then
     prepared.entities := remem._query_entities(workspace.workspace, prepared.folded);
   end if;
-  prepared.session_nos := array(select s.session_no from remem.session s
-    where s.workspace = (_prepare_query.workspace).workspace
-      and s.session_ref = any (string_to_array(btrim(regexp_replace(v_asked, '[\s,;?!"]+', ' ', 'g')), ' ')));
+  -- One probe a word: as a condition over the sessions the split would run for each of them.
+  prepared.session_nos := array(
+    select distinct s.session_no
+    from unnest((string_to_array(btrim(regexp_replace(v_asked, '[\s,;?!"]+', ' ', 'g')), ' '))[1:100]) w (word)
+    cross join lateral (select x.session_no from remem.session x
+      where x.workspace = (_prepare_query.workspace).workspace and x.session_ref = w.word offset 0) s);
   select h.time_from, h.time_to into prepared.time_from, prepared.time_to from remem._time_hint(prepared.folded, now()) h;
   prepared.kind_hint := coalesce(options ->> 'kind', remem._kind_hint(workspace.workspace, prepared.folded));
 end

@@ -40,8 +40,8 @@ begin
     -- The arms have checked their own finds; a turn that joined beside them has to pass too.
     where ((query).row_filter is null or m.attrs @@ (query).row_filter)
       and (not (query).check_validity or (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now()))
-  ), named as (
-    -- The one speaker that the query names; two names name nobody.
+  ), named as materialized (
+    -- The one speaker that the query names; two names name nobody. Inlined it would be found once a candidate.
     select case when count(*) = 1 then min(s.speaker) end as speaker
     from (select distinct c.speaker from candidate c where c.speaker is not null offset 0) s
     where position(' ' || remem._fold(s.speaker) || ' ' in v_words) > 0

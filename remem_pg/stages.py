@@ -56,7 +56,8 @@ def open_stages(
             "expander is a function of the query", detail={"argument": "expander"}
         )
     timeout = getattr(reranker, "timeout", RERANK_SECONDS)
-    return Stages(reranker, rerank_pool, checked_gate(rerank_gate), timeout, hooks, expander)
+    gate = checked_gate(rerank_gate)
+    return Stages(reranker, rerank_pool, gate, timeout, hooks, expander, EXPAND_SECONDS)
 
 
 def checked_gate(gate: Any) -> str:

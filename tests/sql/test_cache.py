@@ -342,7 +342,9 @@ def test_every_function_that_changes_what_recall_reads_ends_an_answer(db: Connec
             door.call(db, WORKING[door.name])
             changed = sorted(k for k, v in contents().items() if v != before[k])
             here = [
-                name for name in changed if not _only_elsewhere(db, name, before, WORKING[door.name])
+                name
+                for name in changed
+                if not _only_elsewhere(db, name, before, WORKING[door.name])
             ]
             # the own transaction is in no snapshot of before: its rows count as changed
             xid = value(db, "select pg_current_xact_id_if_assigned()::text")
@@ -369,7 +371,9 @@ def _only_elsewhere(
     """Whether a change is about another workspace or a space that no workspace uses."""
     if arguments.get("workspace", "acme") != "acme":
         return True
-    return table == "embedding_space" or before.get(table) is None and table.startswith("embedding")
+    return table == "embedding_space" or (
+        before.get(table) is None and table.startswith("embedding")
+    )
 
 
 # -- where the cache stands aside
@@ -381,7 +385,10 @@ def test_a_read_only_transaction_gets_an_answer_and_writes_nothing(filled: Conne
     with filled.transaction():
         filled.execute("set transaction read only")
         answer = cached(filled)
-    assert (answer["tier"], answer["cache"]) == ("cold", {"state": "skipped", "reason": "read_only"})
+    assert (answer["tier"], answer["cache"]) == (
+        "cold",
+        {"state": "skipped", "reason": "read_only"},
+    )
     assert answer["hits"]
     assert value(filled, "select count(*) from remem.recall_log") == 1
 

@@ -158,9 +158,6 @@ begin
   prepared.lexemes := v_terms.lexemes;
   prepared.frequencies := v_terms.frequencies;
   prepared.idfs := v_terms.idfs;
-  if cardinality(prepared.lexemes) = 0 and 'lexical' = any (arms) then
-    degraded := array_append(degraded, 'no_lexemes');
-  end if;
 
   if arms && '{vector,fusion}' then
     select v.vector, v.more, _prepare_query.degraded || v.degraded into prepared.vector, prepared.more_vectors, degraded
@@ -171,6 +168,9 @@ begin
   end if;
   if workspace.analyser <> remem._analyser_name(workspace.language) then
     degraded := array_append(degraded, 'analyser_mix');
+  end if;
+  if cardinality(prepared.lexemes) = 0 and 'lexical' = any (arms) then
+    degraded := array_append(degraded, 'no_lexemes');
   end if;
 
   -- A selective filter is resolved first and searched exactly; otherwise the arms check rows as they go.
@@ -244,6 +244,7 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
   v_allowed bigint[];
+  v_problem text;
 begin
   -- EXECUTE: the plan depends on the filter's value, a cached one would forget the GIN index.
   execute format('select array_agg(s.memory_no) from (select m.memory_no from remem.memory m where m.workspace = $1 and m.attrs @@ %L'
@@ -252,6 +253,9 @@ begin
   into v_allowed using workspace;
   v_allowed := coalesce(v_allowed, '{}');
   return case when cardinality(v_allowed) <= most then v_allowed end;
+exception when feature_not_supported then
+  get stacked diagnostics v_problem = message_text;
+  perform remem._refuse_filter(v_problem);
 end
 $$;
 comment on function remem._resolve_filter(text, jsonpath, int) is 'Resolves a selective filter to its rows.';

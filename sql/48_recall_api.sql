@@ -20,6 +20,7 @@ create or replace function remem.recall(
 language plpgsql stable security definer
 set search_path = pg_catalog, remem, pg_temp
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_result record;
@@ -39,6 +40,7 @@ create or replace function remem.recall_explain(
 language plpgsql stable security definer
 set search_path = pg_catalog, remem, pg_temp
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_result record;
@@ -59,6 +61,7 @@ returns setof remem.recall_many_hit
 language plpgsql stable security definer
 set search_path = pg_catalog, remem, pg_temp
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_query jsonb;

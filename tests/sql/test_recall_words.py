@@ -170,7 +170,7 @@ def test_an_emoji_in_a_question_does_not_disturb(db: Connection) -> None:
     [
         "'; drop table remem.memory; --",
         "queue & !retries | (x <-> y):*",
-        '"queue" -retries +x ~y',
+        '"queue" - retries +x ~y',
         "$1 %s {} \\u0000 \\",
         "queue' or '1'='1",
     ],
@@ -217,5 +217,5 @@ def test_a_rare_word_weighs_more_than_a_common_one(db: Connection) -> None:
 
 def test_the_terms_of_a_query_are_told(db: Connection) -> None:
     remember(db, "w", "The queue retries.")
-    terms = explain(db, "w", "How does the queue retry ERR_4071?")["arms"]["lexical"]["terms"]
+    terms = explain(db, "w", "How does the queue retry ERR_4071?")["query"]["terms"]
     assert {"queue", "retri", "err_4071"} <= set(terms)

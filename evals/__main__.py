@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -40,6 +40,13 @@ def locomo(
     model: Annotated[
         str, typer.Option(help="auto, hash, minilm, or the directory of a model.")
     ] = "auto",
+    rerank: Annotated[
+        str | None,
+        typer.Option(help="Rerank: late, a cross-encoder's directory, or an endpoint's address."),
+    ] = None,
+    gate: Annotated[
+        Literal["cluster", "top", "always"], typer.Option(help="When to rerank.")
+    ] = "cluster",
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only the first so many conversations.")
     ] = None,
@@ -65,7 +72,7 @@ def locomo(
         embedding = open_model(model)
         progress.print(f"{dataset.questions} questions, {dataset.turns} turns; {embedding.id}")
         with database(dsn) as where:
-            document = run_locomo(where, dataset, embedding, chosen, progress.print)
+            document = run_locomo(where, dataset, embedding, chosen, progress.print, rerank, gate)
     except (DatasetError, ModelUnavailable, RememError, OSError) as error:
         progress.print(str(error), style="red", markup=False)
         raise typer.Exit(1) from error

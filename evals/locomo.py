@@ -5,7 +5,8 @@ question asked once a mode with k = 50 through the client. Modes are those of ``
 ``lexical``, ``vector``, and ``fused``, which is its default. A question's latency is that of the
 recall call without the embedding of the question, which is measured apart: the same model costs
 the same whatever the database does. Each workspace answers one question unmeasured before, so
-that the client's first look at it is not counted.
+that the client's first look at it is not counted. A reranker's time is part of the call; it
+keeps the token vectors of a conversation's turns from one question to the next, as in any client.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, Literal
 
 import psycopg
 from psycopg import sql
@@ -25,13 +26,20 @@ from evals.models import ClockedModel
 from remem_pg import Hit, MemoryInput, Remem
 
 K = 50
+Gate = Literal["cluster", "top", "always"]
 MODES = {"fused": "auto", "lexical": "lexical", "vector": "vector"}
 
 Progress = Callable[[str], None]
 
 
 def run(
-    dsn: str, dataset: Dataset, model: ClockedModel, modes: Sequence[str], progress: Progress
+    dsn: str,
+    dataset: Dataset,
+    model: ClockedModel,
+    modes: Sequence[str],
+    progress: Progress,
+    rerank: str | None = None,
+    gate: Gate = "cluster",
 ) -> dict[str, Any]:
     """The report as one document; ``dsn`` names a database in which remem is installed.
 
@@ -40,8 +48,11 @@ def run(
     names = workspace_names(dataset, model)
     outcomes: dict[str, list[Outcome]] = {mode: [] for mode in modes}
     degraded: dict[str, Counter[str]] = {mode: Counter() for mode in modes}
+    looked: dict[str, Counter[str]] = {mode: Counter() for mode in modes}
     started = time.perf_counter()
-    with closing(Remem(dsn, workspace=names[0], embedding=model)) as client:
+    with closing(
+        Remem(dsn, workspace=names[0], embedding=model, reranker=rerank, rerank_gate=gate)
+    ) as client:
         for name, conversation in zip(names, dataset.conversations, strict=True):
             progress(f"loading {conversation.name}: {len(conversation.turns)} turns")
             client.workspace(name).remember_many(list(items(conversation)))
@@ -52,14 +63,16 @@ def run(
             for name, conversation in zip(names, dataset.conversations, strict=True):
                 progress(f"{mode}: {conversation.name}, {len(conversation.questions)} questions")
                 asked = ask(client.workspace(name), conversation, mode, model)
-                for outcome, states in asked:
+                for outcome, states, second_look in asked:
                     outcomes[mode].append(outcome)
                     degraded[mode].update(states)
+                    looked[mode].update(second_look)
     document: dict[str, Any] = {
         mode: {
             **summarise(outcomes[mode]),
             "by_category": by_category(outcomes[mode]),
             "degraded": dict(sorted(degraded[mode].items())),
+            **({"rerank": dict(sorted(looked[mode].items()))} if rerank else {}),
         }
         for mode in modes
     }
@@ -73,6 +86,7 @@ def run(
         "conversations": len(dataset.conversations),
         "turns": dataset.turns,
         "k": K,
+        "rerank": {"spec": rerank, "gate": gate} if rerank else None,
         "left_out": dataset.left_out,
         "question_embedding": embedding,
         "load_turns_per_second": round(dataset.turns / max(loaded, 1e-9), 1),
@@ -116,8 +130,9 @@ def settle(dsn: str) -> None:
 
 def ask(
     client: Remem, conversation: Conversation, mode: str, model: ClockedModel
-) -> Iterator[tuple[Outcome, tuple[str, ...]]]:
-    """Every question of a conversation once, each with its degraded states."""
+) -> Iterator[tuple[Outcome, tuple[str, ...], tuple[str, ...]]]:
+    """Every question of a conversation once, each with its degraded states and what became of a
+    second look (completed, skipped, failed), if there is a reranker."""
     option = MODES[mode]
     for question in conversation.questions[:1]:
         client.recall(question.text, k=K, mode=option)
@@ -130,6 +145,7 @@ def ask(
         yield (
             Outcome(question.category, question.evidence, ranks, took * 1000),
             tuple(result.degraded),
+            (str(result.trace["rerank"]["state"]),) if "rerank" in result.trace else (),
         )
 
 

@@ -80,6 +80,11 @@ def locomo_page(document: Mapping[str, Any], modes: Sequence[str]) -> str:
     if document["left_out"]:
         parts = [f"{count} {reason}" for reason, count in document["left_out"].items() if count]
         lines.append(f"Left out: {', '.join(parts)}.")
+    if document["rerank"]:
+        for mode in modes:
+            counts = ", ".join(f"{n} {state}" for state, n in document[mode]["rerank"].items())
+            spec, gate = document["rerank"]["spec"], document["rerank"]["gate"]
+            lines.append(f"Reranked by {spec} (gate {gate}) in {mode}: {counts}.")
     for mode in modes:
         for state, count in document[mode]["degraded"].items():
             lines.append(f"Degraded in {mode}: {state}, {count} times.")

@@ -68,7 +68,7 @@ class LateInteraction:
             return []
         model = self._with_tokens()
         question, found = self._vectors(model, query, texts)
-        return [max_sim(question, rows) for rows in found]
+        return max_sims(question, found)
 
     def _with_tokens(self) -> Any:
         model = self._model
@@ -95,14 +95,18 @@ class LateInteraction:
         return fresh[0], [found[key] for key in keys]
 
 
-def max_sim(question: NDArray[Any], text: NDArray[Any]) -> float:
-    """Mean over the question's rows of the best cosine among the text's; rows of length 1."""
+def max_sims(question: NDArray[Any], texts: Sequence[NDArray[Any]]) -> list[float]:
+    """For each text the mean, over the question's rows, of the best cosine among the text's rows.
+
+    ``question`` is ``(q, d)``, each text ``(at least one, d)``, all rows of length 1. One product
+    for all texts: many small ones take longer, the more so beside other work.
+    """
     import numpy as np
 
-    if not len(question) or not len(text):
-        return 0.0
-    similar = question @ np.asarray(text, dtype=np.float32).T
-    return float(similar.max(axis=1).mean())
+    rows = np.concatenate(texts).astype(np.float32)
+    starts = np.cumsum([0, *(len(text) for text in texts[:-1])])
+    best = np.maximum.reduceat(question @ rows.T, starts, axis=1)
+    return [float(score) for score in best.mean(axis=0)]
 
 
 class TokenCache:

@@ -29,7 +29,7 @@ from remem_pg.rerank import (
     Reranker,
     TokenCache,
     checked_scores,
-    max_sim,
+    max_sims,
     resolve_reranker,
 )
 from remem_pg.rerank_cross import CrossEncoder
@@ -77,8 +77,8 @@ def test_late_interaction_is_the_share_of_the_questions_words_that_a_text_has() 
 def test_max_sim_is_the_mean_of_each_tokens_best_cosine() -> None:
     question = np.array([[1, 0], [0.6, 0.8]], dtype=np.float32)
     text = np.array([[0, 1], [0.8, 0.6]], dtype=np.float32)
-    assert max_sim(question, text) == pytest.approx((0.8 + 0.96) / 2)
-    assert max_sim(question, text[:0]) == 0.0
+    scores = max_sims(question, [text, text[:1], question])
+    assert scores == pytest.approx([(0.8 + 0.96) / 2, (0.0 + 0.8) / 2, 1.0])
 
 
 def test_token_vectors_of_memories_are_computed_once() -> None:

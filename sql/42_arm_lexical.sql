@@ -17,93 +17,102 @@ create or replace function remem._arm_lexical(
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
+set enable_bitmapscan = off  -- a bitmap of all sessions comes before the first of a sample
 as $$
+declare
+  -- As float8: a literal times a smallint would be reckoned in numeric, at three times the cost of the whole read.
+  v_base float8 := 1.2 * 0.7;
+  v_slope float8 := 1.2 * 0.3 / mean_len;
+  v_check boolean := allowed is null and (row_filter is not null or check_validity);
+  v_most int := case when allowed is null and (select sum(f) from unnest(frequencies) f) > budget then 3 * n else n end;
 begin
-  with term as (
-    select t.lexeme, t.idf, t.ordinality = 1 as rarest,
-      allowed is not null or t.total <= budget as whole,
-      case when t.total - t.frequency <= budget and (t.ordinality = 1 or row_filter is not null or check_validity)
-        then greatest(budget, 3 * n) else 3 * n end as part
+  -- Slim rows on purpose: this passes thousands of them, twice.
+  with term as materialized (
+    select t.no::int, t.lexeme, t.idf, t.no = 1 as rarest, allowed is not null or t.total <= budget as whole,
+      case when allowed is not null or t.total <= budget then null
+        when t.total - t.frequency <= budget and (t.no = 1 or row_filter is not null or check_validity) then greatest(budget, 3 * n)
+        else 3 * n end as part
     from (
-      select t.*, sum(t.frequency) over (order by t.ordinality) as total
-      from unnest(lexemes, frequencies, idfs) with ordinality t (lexeme, frequency, idf, ordinality)
+      select t.*, sum(t.frequency) over (order by t.no) as total
+      from unnest(lexemes, frequencies, idfs) with ordinality t (lexeme, frequency, idf, no)
       where t.frequency > 0
     ) t
   ), found as materialized (
-    select t.*, p.* from term t
+    select t.no, p.memory_no, p.session_no, p.tf, p.doc_len,
+      t.idf * 2.2 * p.tf / (p.tf + v_base + v_slope * p.doc_len) as score,
+      case when t.whole then t.idf end as matched
+    from term t
     cross join lateral (
       select p.memory_no, p.session_no, p.tf, p.doc_len from remem.posting p
       where p.workspace = _arm_lexical.workspace and p.lexeme = t.lexeme
-      order by p.memory_no desc limit case when not t.whole then t.part end
+      order by p.memory_no desc limit t.part
     ) p
     where allowed is null
     union all
-    select t.*, p.memory_no, p.session_no, p.tf, p.doc_len
+    select t.no, p.memory_no, p.session_no, p.tf, p.doc_len,
+      t.idf * 2.2 * p.tf / (p.tf + v_base + v_slope * p.doc_len), t.idf
     from unnest(allowed) a (memory_no)
     cross join term t
     join remem.posting p on p.workspace = _arm_lexical.workspace and p.lexeme = t.lexeme and p.memory_no = a.memory_no
-  ), hit as (
-    select f.*, coalesce(f.session_no, -f.memory_no) as unit,
-      f.idf * f.tf * 2.2 / (f.tf + 1.2 * (0.7 + 0.3 * f.doc_len / mean_len)) as score
-    from found f
-  ), partial as (
-    select h.memory_no, h.unit, sum(h.score) as score,
-      coalesce(sum(h.score) filter (where h.whole), 0) as whole_score, coalesce(sum(h.idf) filter (where h.whole), 0) as matched
-    from hit h group by h.memory_no, h.unit
-  ), ranked as (
-    select r.* from (select s.* from partial s order by s.score desc, s.memory_no offset 0) r
-    where not (row_filter is not null or check_validity) or allowed is not null or (
+    where allowed is not null
+  ), partial as materialized (
+    select f.memory_no, min(f.session_no) as session_no, sum(f.score) as score,
+      coalesce(sum(f.score) filter (where f.matched is not null), 0) as whole_score, coalesce(sum(f.matched), 0) as matched
+    from found f group by f.memory_no
+  ), ranked as materialized (
+    -- Two limits: without rows to check the inner one is a bounded sort, with them all are in line.
+    select r.* from (select s.* from partial s order by s.score desc, s.memory_no limit case when not v_check then v_most end) r
+    where not v_check or (
       select (row_filter is null or m.attrs @@ row_filter)
         and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())
       from remem.memory m where m.workspace = _arm_lexical.workspace and m.memory_no = r.memory_no)
-    limit case when exists (select from term t where not t.whole) then 3 * n else n end
+    limit v_most
   ), candidate as materialized (
-    select r.memory_no, r.unit, r.whole_score as score, r.matched, true as own from ranked r
+    select r.memory_no, r.session_no, true as known, r.whole_score as score, r.matched, true as own from ranked r
     union all
-    select p.memory_no, p.unit, p.whole_score, p.matched, false from partial p
-    where p.memory_no = any (also) and not exists (select from ranked r where r.memory_no = p.memory_no)
-    union all
-    select a.memory_no, null, 0, 0, false from unnest(also) a (memory_no)
-    where not exists (select from partial p where p.memory_no = a.memory_no)
+    select a.memory_no, p.session_no, p.memory_no is not null, coalesce(p.whole_score, 0), coalesce(p.matched, 0), false
+    from unnest(also) a (memory_no)
+    left join partial p on p.memory_no = a.memory_no
+    where a.memory_no not in (select r.memory_no from ranked r)
   ), rest as (
-    select c.memory_no, sum(t.idf * p.tf * 2.2 / (p.tf + 1.2 * (0.7 + 0.3 * p.doc_len / mean_len))) as score, sum(t.idf) as matched
+    select c.memory_no, sum(t.idf * 2.2 * p.tf / (p.tf + v_base + v_slope * p.doc_len)) as score, sum(t.idf) as matched
     from candidate c
     cross join term t
     join remem.posting p on p.workspace = _arm_lexical.workspace and p.lexeme = t.lexeme and p.memory_no = c.memory_no
     where not t.whole
     group by c.memory_no
   ), complete as (
-    select c.memory_no, c.unit, c.score + coalesce(r.score, 0) as score, c.matched + coalesce(r.matched, 0) as matched, c.own,
+    select c.memory_no, c.session_no, c.known, c.score + coalesce(r.score, 0) as score, c.matched + coalesce(r.matched, 0) as matched, c.own,
       row_number() over (partition by c.own order by c.score + coalesce(r.score, 0) desc, c.memory_no) as rank
     from candidate c left join rest r on r.memory_no = c.memory_no
   ), kept as materialized (
-    select k.* from complete k where k.rank <= n or not k.own
+    select k.*, coalesce(k.session_no, case when k.known then -k.memory_no end) as unit from complete k where k.rank <= n or not k.own
   ), around as (
     -- A sample is enough for a mean; a workspace without sessions is measured by its memories.
     select count(*) as sessions, greatest(coalesce(avg(s.doc_len), mean_len), 1) as mean_len
-    from (select s.doc_len from remem.session s where s.workspace = _arm_lexical.workspace limit 1000) s
-  ), unit_term as (
-    select h.unit, h.lexeme, sum(h.tf) as tf, max(h.doc_len) as doc_len from hit h
-    where h.whole or h.rarest group by h.unit, h.lexeme
+    from (select s.doc_len from remem.session s where s.workspace = _arm_lexical.workspace order by s.session_no limit 500) s
+  ), unit_term as materialized (
+    select f.no, coalesce(f.session_no, -f.memory_no) as unit, sum(f.tf) as tf, max(f.doc_len) as doc_len
+    from found f
+    where f.matched is not null or f.no = 1 group by 1, 2
   ), unit_frequency as (
-    select t.lexeme, count(*) as n from unit_term t group by t.lexeme
+    select t.no, count(*) as n from unit_term t group by t.no
   ), unit_score as (
     select t.unit,
       sum(ln(1 + (greatest(a.sessions, f.n) - f.n + 0.5) / (f.n + 0.5)) * t.tf * 2.5
         / (t.tf + 1.5 * (0.25 + 0.75 * coalesce(s.doc_len, t.doc_len) / a.mean_len))) as score
     from unit_term t
-    join unit_frequency f on f.lexeme = t.lexeme
+    join unit_frequency f on f.no = t.no
     left join remem.session s on s.workspace = _arm_lexical.workspace and s.session_no = t.unit
     cross join around a
-    where t.unit in (select k.unit from kept k)
+    where (t.unit in (select k.unit from kept k)) is true  -- hashed; as a join it might sort all units
     group by t.unit
   )
   select k.memory_nos, k.scores, k.matched, k.own, u.units, u.scores
   into memory_nos, scores, matched, own, units, unit_scores
   from (
-    select array_agg(k.memory_no order by k.score desc, k.memory_no) as memory_nos, array_agg(k.score order by k.score desc, k.memory_no) as scores,
-      array_agg(k.matched order by k.score desc, k.memory_no) as matched, array_agg(k.own order by k.score desc, k.memory_no) as own
-    from kept k
+    select array_agg(k.memory_no) as memory_nos, array_agg(k.score) as scores, array_agg(k.matched) as matched, array_agg(k.own) as own
+    from (select k.* from kept k order by k.score desc, k.memory_no) k
   ) k
   cross join (select array_agg(u.unit) as units, array_agg(u.score) as scores from unit_score u) u;
 end
@@ -119,11 +128,14 @@ language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+  v_base float8 := 1.2 * 0.7;
+  v_slope float8 := 1.2 * 0.3 / mean_len;
 begin
   select array_agg(s.score order by s.ordinality), array_agg(s.matched order by s.ordinality) into scores, matched
   from (
     select w.ordinality,
-      coalesce(sum(t.idf * p.tf * 2.2 / (p.tf + 1.2 * (0.7 + 0.3 * p.doc_len / mean_len))), 0) as score,
+      coalesce(sum(t.idf * 2.2 * p.tf / (p.tf + v_base + v_slope * p.doc_len)), 0) as score,
       coalesce(sum(t.idf) filter (where p.memory_no is not null), 0) as matched
     from unnest(memory_nos) with ordinality w (memory_no, ordinality)
     left join (

@@ -105,8 +105,14 @@ begin
   if v_pool_note = 'replaced the arms' then
     v_run.results := array(select (r.arm, 'skipped', r.memory_nos, r.scores, r.elapsed_ms, r.error)::remem._arm_result from unnest(v_run.results) r);
   end if;
-  select g.result, g.note into v_scored, v_graph
-  from remem._expand_hits(v_query, v_space, v_scored, v_options ->> 'graph', v_route.graph_depth, c_confident, k) g;
+  begin
+    select g.result, g.note into v_scored, v_graph
+    from remem._expand_hits(v_query, v_space, v_scored, v_options ->> 'graph', v_route.graph_depth, c_confident, k) g;
+  exception when others then
+    -- The graph adds to an answer: when it is broken the hits stand without it.
+    v_graph := jsonb_build_object('ran', false, 'reason', 'failed', 'error', sqlerrm);
+    degraded := array_append(degraded, 'graph_failed');
+  end;
   v_timings := v_timings || jsonb_build_object('graph', remem._ms(v_stage));
   v_stage := clock_timestamp();
   degraded := degraded || array(select format('arm_%s:%s', r.state, r.arm) from unnest(v_run.results) r where r.state in ('failed', 'pending'));

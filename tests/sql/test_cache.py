@@ -250,7 +250,14 @@ def test_a_write_that_is_rolled_back_ends_nothing(filled: Connection, other: Con
     assert tier(filled) == "hot"
 
 
-@pytest.mark.parametrize("change", [write_new, write_version, mark], ids=lambda f: f.__name__)
+def merge(conn: Connection) -> None:
+    """Changes a row of memory and no count."""
+    remember(conn, "w", "Ana prefers oat milk.", kind="preference", source_ref="another")
+
+
+@pytest.mark.parametrize(
+    "change", [write_new, write_version, merge, mark], ids=lambda change: change.__name__
+)
 @pytest.mark.parametrize("later_first", [False, True])
 def test_a_write_that_was_running_when_the_answer_was_made_ends_it_once_it_commits(
     filled: Connection,

@@ -40,12 +40,12 @@ create or replace function remem._entity_openers() returns text
 language sql immutable parallel safe
 set search_path = pg_catalog, remem, pg_temp
 as $$
-  select '^(?:(?:a|about|after|again|ah|all|also|although|always|am|an|and|another|any|are|aren|as|at|aw|awesome|because'
-    '|before|being|both|but|by|bye|can|congrats|cool|could|couldn|did|didn|do|does|doesn|doing|don|each|either|even|every'
+  select '^(?:(?:a|about|after|again|ah|all|also|although|always|am|an|and|another|any|anybody|anyone|anything|are|aren|as|at|aw|awesome|because'
+    '|been|before|being|both|but|by|bye|can|congrats|cool|could|couldn|did|didn|do|does|doesn|doing|don|each|either|even|every|everybody'
     '|everyone|everything|exactly|few|finally|first|for|from|glad|good|got|great|had|has|hasn|have|haven|having|he|hello'
     '|her|here|hey|hi|his|hmm|hope|how|however|i|if|in|indeed|instead|is|isn|it|its|just|last|later|let|like|lol|look'
-    '|many|maybe|me|more|most|much|my|never|next|nice|no|none|nope|not|note|nothing|now|of|oh|ok|okay|on|once|one|only'
-    '|or|other|our|out|over|perhaps|please|really|right|same|see|she|should|shouldn|since|so|some|someone|something'
+    '|many|maybe|me|more|most|much|my|never|next|nice|no|nobody|none|nope|not|note|nothing|now|of|oh|ok|okay|on|once|one|only'
+    '|or|other|our|out|over|perhaps|please|really|right|same|see|she|should|shouldn|since|so|some|somebody|someone|something'
     '|sometimes|soon|sorry|still|such|sure|thank|thanks|that|the|their|them|then|there|these|they|this|those|though'
     '|through|to|today|todo|together|tomorrow|too|two|under|until|up|upon|us|use|very|was|wasn|we|well|were|weren|what'
     '|whatever|when|whenever|where|whether|which|while|who|whose|why|will|with|without|won|would|wouldn|wow|yay|yeah'
@@ -122,27 +122,29 @@ begin
   if v_text collate "C" ~ ('[' || v_upper || ']') then
     v_cap := '[' || v_upper || '][' || v_word || ''']*(?:[&-][' || v_word || ']+)*';
     v_names := v_names || array(
-      select l.run
+      select r.run
       from (
-        select s.run, s.n, s.run = s.whole and s.m collate "C" ~ ('^[^' || v_word || E']*[.!?:\n\u2026]') and s.m collate "C"
-          !~ ('^[^' || v_word || ']*(?:[A-Z]{2}|.*''s(?![a-z])|.* .*[A-Z]|.* (?:[a-z]*[a-rt-z]s|and|said|told|had|will|can)$)') as opens
+        select s.n, s.run = s.m[2] and s.m[1] collate "C" ~ E'[.!?:\n\u2026]' and strpos(s.run, ' ') = 0 and s.run not like '%''s'
+            and s.run collate "C" !~ '^[A-Z]{2}' and coalesce(s.m[3] collate "C" !~ '[^s]s$| (?:and|said|told|had|will|can)$', true)
+            as opens,
+          -- Of a long run what lies between its small words.
+          unnest(case when s.run not like '% % % % %' then array[s.run]
+            when s.run collate "C" ~ ' [a-z]+ [a-z]+ ' then regexp_split_to_array(s.run collate "C", ' [a-z]+ [a-z]+ ')
+            else regexp_split_to_array(s.run collate "C", ' [a-z]+ ') end) as run
         from (
-          select w.m, w.n, w.whole, regexp_replace(w.whole collate "C", remem._entity_openers(), '', 'i') as run
+          select p.m, p.n, regexp_replace(p.m[2] collate "C", remem._entity_openers(), '', 'i') as run
           from (
-            select f.m[1] as m, f.n, regexp_replace(f.m[1] collate "C", '^[^' || v_word || ']+| [a-z]+$', '', 'g') as whole
+            select regexp_match(f.m[1] collate "C", '^([^' || v_word || ']+)(.*?)( [a-z]+)?$') as m, f.n
             from regexp_matches(v_text collate "C", '[^' || v_word || ']+' || v_cap
               || '(?: (?:(?:of|the|de|van|von|der|del|la|di) ){0,2}' || v_cap || ')*(?: [a-z]+)?', 'g') with ordinality as f (m, n)
             offset 0
-          ) as w
+          ) as p
           offset 0
         ) as s
         where s.run <> ''
-        offset 0
       ) as r
-      -- Of a longer run what lies between its small words, if that is short enough.
-      cross join lateral regexp_split_to_table(r.run, case when r.run like '% % % % %' then ' (?:[a-z]+ )+' else '\n' end) as l (run)
-      where l.run not like '% % % % %'
-      group by l.run
+      where r.run not like '% % % % %'
+      group by r.run
       having not bool_and(r.opens) or count(*) > 1
       order by min(r.n)
       limit 64
@@ -154,8 +156,12 @@ begin
   end if;
   return query
   select n.name, bool_or(n.n <= cardinality(v_given)) as given
-  from string_to_table(remem._entity_names(replace(replace(array_to_string(v_names, E'\u0001'), E'\n', ' '), E'\u0001', E'\n')),
-    E' \n ') with ordinality as n (name, n)
+  from (
+    select btrim(l.name) as name, l.n
+    from string_to_table(remem._entity_names(replace(replace(array_to_string(v_names, E'\u0001'), E'\n', ' '), E'\u0001', E'\n')),
+      E'\n') with ordinality as l (name, n)
+    offset 0
+  ) as n
   where octet_length(n.name) between 2 and 128
   group by n.name
   order by min(n.n)

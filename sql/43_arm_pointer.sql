@@ -12,6 +12,7 @@ declare
   v_words text[] := (string_to_array(remem._entity_names(replace(folded, E'\n', ' ')), ' '))[1:100];
   v_text text := array_to_string(v_words, ' ');
   v_runs text[] := '{}';
+  v_aliases boolean := exists (select from remem.entity_alias a where a.workspace = _query_entities.workspace);
 begin
   if octet_length(v_text) > length(v_text) and v_text collate "C" ~ ('[' || remem._chars_unspaced() || ']{3}') then
     v_runs := array(
@@ -29,7 +30,7 @@ begin
       from (
         select array_to_string(v_words[w.i:w.i + l.n - 1], ' ') as run, w.late, l.n as words, w.i
         from (
-          select u.i, u.word || ' ' ~ remem._entity_openers() as late from unnest(v_words) with ordinality as u (word, i)
+          select u.i, (u.word || ' ') collate "C" ~ remem._entity_openers() as late from unnest(v_words) with ordinality as u (word, i)
         ) as w
         cross join generate_series(1, 4) as l (n)
         where w.i + l.n - 1 <= cardinality(v_words)
@@ -46,7 +47,7 @@ begin
       where exists (select from remem.memory_entity e where e.workspace = _query_entities.workspace and e.name = r.run)
       union all
       (select a.other from remem.entity_alias a
-      where a.workspace = _query_entities.workspace and a.name = r.run limit 8)
+      where v_aliases and a.workspace = _query_entities.workspace and a.name = r.run limit 8)
     ) as k
     order by k.name
   );

@@ -32,7 +32,7 @@ as $$
 #variable_conflict use_column
 declare
   c_each constant int := 10;         -- neighbours per parent
-  c_budget constant int := 2000;     -- links read in each direction
+  c_budget constant int := 1000;     -- links read in each direction
   c_rare constant int := 20;         -- memories of a name that joins its memories
   v_links int := greatest(50, c_budget / greatest(cardinality(memory_nos), 1));
 begin

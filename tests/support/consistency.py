@@ -52,6 +52,29 @@ _CHECKS = {
           where p.workspace = m.workspace and p.memory_no = m.memory_no
         ) is distinct from (select array_agg(l order by l collate "C") from unnest(m.lexemes) l)
     """,
+    "name of a live memory differs from its text": f"""
+        with expected as (
+          select w.workspace, e.name, e.memory_no, e.given from remem.workspace w
+          cross join lateral remem._memory_names(w.workspace, array(
+            select m.memory_no from remem.memory m where m.workspace = w.workspace and {_LIVE})) e
+        ), actual as (select workspace, name, memory_no, given from remem.memory_entity)
+        (select * from expected except select * from actual)
+        union all (select * from actual except select * from expected)
+    """,
+    "alias of a live memory differs from its title and aliases": f"""
+        with expected as (
+          select w.workspace, a.name, a.other, a.memory_no from remem.workspace w
+          cross join lateral remem._memory_aliases(w.workspace, array(
+            select m.memory_no from remem.memory m where m.workspace = w.workspace and {_LIVE})) a
+        ), actual as (select workspace, name, other, memory_no from remem.entity_alias)
+        (select * from expected except select * from actual)
+        union all (select * from actual except select * from expected)
+    """,
+    "link to itself or to a memory that does not exist": """
+        select r.workspace, r.src_no, r.dst_no from remem.relation r
+        where r.src_no = r.dst_no or (select count(*) from remem.memory m
+          where m.workspace = r.workspace and m.memory_no in (r.src_no, r.dst_no)) < 2
+    """,
     "ref with more than one live memory": f"""
         select m.workspace, m.ref from remem.memory m where m.ref is not null and {_LIVE}
         group by 1, 2 having count(*) > 1

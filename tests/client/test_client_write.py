@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
+import remem_pg
 from remem_pg import (
     Conflict,
     InvalidArgument,
@@ -213,7 +214,7 @@ def test_a_database_without_remem_says_so(bare_database: str) -> None:
         report = client.migrate()
         assert report.previous_version is None
         assert client.remember("x").outcome == "created"
-        assert client.version().version == "0.1.0"
+        assert client.version().version == remem_pg.__version__
 
 
 def test_open_ended_validity_written_by_others_can_be_read(

@@ -20,23 +20,26 @@ set plan_cache_mode = force_generic_plan
 set enable_bitmapscan = off  -- a bitmap of all sessions comes before the first of a sample
 as $$
 declare
+  c_units constant int := 2000;  -- postings that sessions are scored by
   -- As float8: a literal times a smallint would be reckoned in numeric, at three times the cost of the whole read.
   v_base float8 := 1.2 * 0.7;
   v_slope float8 := 1.2 * 0.3 / mean_len;
   v_check boolean := allowed is null and (row_filter is not null or check_validity);
+  v_unit_terms int := (select coalesce(max(t.no) filter (where t.total <= c_units), min(t.no))
+    from (select f.no, f.n, sum(f.n) over (order by f.no) as total from unnest(frequencies) with ordinality f (n, no) where f.n > 0) t);
   v_certain boolean := false;
   v_budget int;
 begin
-  -- First a tenth of the budget. That is enough when the tenth best already scores more than all words together
+  -- Where the budget does not reach for all words, first a tenth of it. That is enough when the tenth best already scores more than all words together
   -- that were not read to the end (a word gives hardly more than 1.5 times its idf; the bound is 2.2).
   for v_budget in
     select b from unnest(array[budget / 10, budget]) b
-    where not v_check and allowed is null or b = budget order by b
+    where b = budget or not v_check and allowed is null and (select sum(f) from unnest(frequencies) f) > budget order by b
   loop
     exit when v_certain;
     -- Slim rows on purpose: this passes thousands of them, twice.
     with term as materialized (
-      select t.no::int, t.lexeme, t.idf, t.no = 1 as rarest, allowed is not null or t.total <= v_budget as whole,
+      select t.no::int, t.lexeme, t.idf, allowed is not null or t.total <= v_budget as whole,
         case when allowed is not null or t.total <= v_budget then null
           when t.total - t.frequency <= v_budget and (t.no = 1 or row_filter is not null or check_validity) then greatest(v_budget, 3 * n)
           else 3 * n end as part
@@ -103,15 +106,16 @@ begin
       from candidate c left join rest r on r.memory_no = c.memory_no
     ), kept as materialized (
       select k.*, coalesce(k.session_no, case when k.known then -k.memory_no end) as unit from complete k where k.rank <= n or not k.own
-    ), around as (
+    ), around as materialized (
       -- A sample is enough for a mean; a workspace without sessions is measured by its memories.
       select count(*) as sessions, greatest(coalesce(avg(s.doc_len), mean_len), 1) as mean_len
       from (select s.doc_len from remem.session s where s.workspace = _arm_lexical.workspace order by s.session_no limit 500) s
     ), unit_term as materialized (
+      -- Sessions are told apart by the rare words; the frequent ones occur in nearly all of them.
       select f.no, coalesce(f.session_no, -f.memory_no) as unit, sum(f.tf) as tf, max(f.doc_len) as doc_len
       from found f
-      where f.matched is not null or f.no = 1 group by 1, 2
-    ), unit_frequency as (
+      where f.no <= v_unit_terms group by 1, 2
+    ), unit_frequency as materialized (
       select t.no, count(*) as n from unit_term t group by t.no
     ), unit_score as (
       select t.unit,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,13 @@ from remem_pg import install
 from tests.migration.catalog import installation
 
 Connection = psycopg.Connection[Any]
-LANDED = sorted((Path(__file__).parent / "landed").glob("*.sql"))
+LANDED = sorted((Path(__file__).parent / "landed").glob("*.sql.gz"))
 
 
-@pytest.fixture(params=LANDED, ids=lambda path: path.stem)
+@pytest.fixture(params=LANDED, ids=lambda path: path.name)
 def landed(request: pytest.FixtureRequest, bare: Connection) -> Iterator[Connection]:
     """A database with a landed version and two memories that it wrote."""
-    bare.execute(request.param.read_bytes())
+    bare.execute(gzip.decompress(request.param.read_bytes()))
     bare.execute(
         """
         select remem.remember('acme', 'We retry three times, then page.', ref => 'retries');

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
+from evals import ablation as ablations
 from evals import report, scale_report
 from evals.database import database, temporary_server
 from evals.dataset import DatasetError, load
@@ -137,6 +138,44 @@ def scale(
         report.print_json(document)
     else:
         typer.echo(scale_report.page(document))
+
+
+@app.command()
+def ablation(
+    path: Annotated[Path, typer.Argument(help="A file of conversations in the LoCoMo form.")],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of tables.")
+    ] = False,
+    model: Annotated[
+        str, typer.Option(help="auto, hash, minilm, or the directory of a model.")
+    ] = "auto",
+    stages: Annotated[
+        bool, typer.Option(help="Also ask every question once with each stage switched.")
+    ] = True,
+    limit: Annotated[
+        int | None, typer.Option(min=2, help="Only the first so many conversations.")
+    ] = None,
+    dsn: Annotated[
+        str | None,
+        typer.Option(help="A database to use, as for locomo; without it, an embedded server."),
+    ] = None,
+) -> None:
+    """Recall with each signal and stage off in turn, and weights tested on unseen conversations."""
+    progress = Console(stderr=True, highlight=False)
+    try:
+        dataset = load(path, limit)
+        if dataset.questions == 0:
+            raise DatasetError(f"{path} has no question with evidence")
+        embedding = open_model(model)
+        with database(dsn) as where:
+            document = ablations.run(where, dataset, embedding, progress.print, stages=stages)
+    except (DatasetError, ModelUnavailable, RememError, OSError) as error:
+        progress.print(str(error), style="red", markup=False)
+        raise typer.Exit(1) from error
+    if as_json:
+        report.print_json(document)
+    else:
+        typer.echo(ablations.page(document))
 
 
 if __name__ == "__main__":

@@ -33,25 +33,32 @@ VECTOR = """
 select e.memory_no from remem.embedding_{space} e where e.workspace = %(workspace)s
 order by e.embedding operator({vector}.<=>) %(bracketed)s::{vector}.halfvec limit 50
 """
-# The hybrid query that articles show: reciprocal rank fusion over both legs.
+# The hybrid query that articles show: reciprocal rank fusion of row numbers over both legs, each
+# cut by its row number. The index has no such order: all vectors of the workspace are compared.
 HYBRID = """
 with near as (
   select e.memory_no,
     row_number() over (order by e.embedding operator({vector}.<=>) %(bracketed)s::{vector}.halfvec)
       as place
   from remem.embedding_{space} e where e.workspace = %(workspace)s
-  order by e.embedding operator({vector}.<=>) %(bracketed)s::{vector}.halfvec limit 50
+  order by place limit 20
 ), worded as (
   select d.memory_no, row_number() over (order by ts_rank_cd(d.tsv, q) desc) as place
   from evals_scale.document d, websearch_to_tsquery('english', %(text)s) q
   where d.workspace = %(workspace)s and d.tsv @@ q
-  order by ts_rank_cd(d.tsv, q) desc limit 50
+  order by place limit 20
 )
 select coalesce(n.memory_no, w.memory_no),
   coalesce(1.0 / (60 + n.place), 0) + coalesce(1.0 / (60 + w.place), 0) as score
 from near n full join worded w on w.memory_no = n.memory_no
 order by score desc limit 10
 """
+# The same with the vector leg ordered by the distance itself, which the index serves.
+HYBRID_INDEXED = HYBRID.replace(
+    "order by place limit 20",
+    "order by e.embedding operator({vector}.<=>) %(bracketed)s::{vector}.halfvec limit 20",
+    1,
+)
 # Full-text search as it has to be asked for questions: any word may match.
 WORDS = """
 select d.memory_no from evals_scale.document d,
@@ -74,8 +81,14 @@ class Case:
 
 
 def cases(space_no: int, vector_schema: str) -> dict[str, Case]:
-    """The cases by name: vector, hybrid, words, recall."""
-    named = {"vector": VECTOR, "hybrid": HYBRID, "words": WORDS, "recall": RECALL}
+    """The cases by name: vector, hybrid, hybrid_indexed, words, recall."""
+    named = {
+        "vector": VECTOR,
+        "hybrid": HYBRID,
+        "hybrid_indexed": HYBRID_INDEXED,
+        "words": WORDS,
+        "recall": RECALL,
+    }
     return {
         name: Case(name, text.replace("{space}", str(space_no)).replace("{vector}", vector_schema)
                    .encode())

@@ -99,7 +99,9 @@ def latencies(document: Mapping[str, Any]) -> str:
             one, many = document[size][name], document["clients"][size][name]
             rows.append([size, name, *_cells(one), *_cells(many)])
     slow = document["slow"]
-    rows += [["big", name, *_cells(slow[name]), "", ""] for name in ("hybrid", "words")]
+    rows += [
+        ["big", name, *_cells(slow[name]), "", ""] for name in ("hybrid", "hybrid_indexed", "words")
+    ]
     clients = document["clients"]["clients"]
     header = ["workspace", "query", "p50 ms", "p95 ms", f"p50, {clients} clients", "p95"]
     return table(header, rows)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from remem_pg.embedder import Embedder
 
-LATE_WEIGHT = 2.0
-"""Weight of the mean MaxSim beside the fused score, which is divided by its best. Found on LoCoMo
-by leaving one conversation out (docs/embeddings.md has the figures)."""
+LATE_WEIGHT = 0.3
+"""Weight of late interaction, scaled to 0..1 over the hits, beside the fused score divided by its
+best. Found on LoCoMo: each fold of leave-one-conversation-out chooses it."""
 
 
 @runtime_checkable
@@ -35,7 +35,7 @@ class Reranker(Protocol):
     """Scores texts against a question.
 
     An optional attribute ``weight`` mixes: the order is then that of fused score / its best +
-    ``weight`` x rerank score. Without one the rerank score alone decides.
+    ``weight`` x rerank score scaled to 0..1. Without one the rerank score alone decides.
     """
 
     def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
@@ -44,10 +44,11 @@ class Reranker(Protocol):
 
 
 class LateInteraction:
-    """Token by token: the mean, over the question's tokens, of the best cosine among the text's.
+    """Token by token: for each token of the question the best cosine among the text's, averaged.
 
     Omar Khattab and Matei Zaharia, ColBERT (SIGIR 2020), over the token vectors of an ordinary
-    sentence encoder, without weights of its own. ``model`` has ``token_vectors(texts)`` (as
+    sentence encoder, without weights of its own; tokens that every text answers count less (see
+    ``max_sims``). ``model`` has ``token_vectors(texts)`` (as
     ``OnnxEmbedding``), or is a function that gives such a model when it is first needed. Token
     vectors of texts are kept in half precision in at most ``cache_bytes`` bytes, the least
     recently used go first. Safe to use from several threads.
@@ -63,7 +64,7 @@ class LateInteraction:
         self._cache = TokenCache(cache_bytes)
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Mean MaxSim of each text, -1 to 1. Raises EmbeddingUnavailable without token vectors."""
+        """Average MaxSim of each text, -1 to 1; EmbeddingUnavailable without token vectors."""
         if not texts:
             return []
         model = self._with_tokens()
@@ -96,17 +97,21 @@ class LateInteraction:
 
 
 def max_sims(question: NDArray[Any], texts: Sequence[NDArray[Any]]) -> list[float]:
-    """For each text the mean, over the question's rows, of the best cosine among the text's rows.
+    """For each text the average, over the question's rows, of the best cosine among its rows.
 
-    ``question`` is ``(q, d)``, each text ``(at least one, d)``, all rows of length 1. One product
-    for all texts: many small ones take longer, the more so beside other work.
+    A row of the question counts by ln((n + 1) / (0.5 + sum of best cosine ^ 4 over the n texts)),
+    as in BM25 with a soft count of the texts that have it: what all of them have tells nothing.
+    ``question`` is ``(at least one, d)``, so is each text, all rows of length 1. One product for
+    all texts: many small ones take longer, the more so beside other work.
     """
     import numpy as np
 
     rows = np.concatenate(texts).astype(np.float32)
     starts = np.cumsum([0, *(len(text) for text in texts[:-1])])
     best = np.maximum.reduceat(question @ rows.T, starts, axis=1)
-    return [float(score) for score in best.mean(axis=0)]
+    having = (np.maximum(best, 0) ** 4).sum(axis=1)
+    counts = np.maximum(np.log((len(texts) + 1) / (having + 0.5)), 1e-6)
+    return [float(score) for score in counts / counts.sum() @ best]
 
 
 class TokenCache:

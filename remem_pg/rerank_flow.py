@@ -92,7 +92,8 @@ def text_of(hit: Hit) -> str:
 
 
 def in_order(hits: Sequence[Hit], scores: Sequence[float], weight: float | None) -> list[Hit]:
-    """The hits by their rerank scores, or with a ``weight`` by fused / best + weight x rerank.
+    """The hits by their rerank scores, or with a ``weight`` by fused / best + weight x the rerank
+    score scaled to 0..1 over these hits: a model's own range of cosines means nothing beside it.
 
     ``signals`` gets the rerank score. ``score`` becomes the new order's value, mapped onto the
     range that the hits' scores had, so that it still falls from hit to hit, also to those that
@@ -101,8 +102,10 @@ def in_order(hits: Sequence[Hit], scores: Sequence[float], weight: float | None)
     best = max((hit.score for hit in hits), default=0.0)
     values = list(scores)
     if weight is not None:
+        least, span = min(scores), max(scores) - min(scores)
         values = [
-            (hit.score / best if best > 0 else 0.0) + weight * score
+            (hit.score / best if best > 0 else 0.0)
+            + (weight * (score - least) / span if span > 0 else 0.0)
             for hit, score in zip(hits, scores, strict=True)
         ]
     low, high = min(values), max(values)

@@ -124,7 +124,7 @@ class OnnxEmbedding:
 
     def token_vectors(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """A vector for every token of each text, as it is, without a prompt: one array
-        `(tokens, d)` a text, rows of length 1, the tokens that mark start and end included.
+        `(tokens, d)` a text, rows of length 1, without those that mark its start and end.
 
         Raises as `embed`, and EmbeddingUnavailable for a model that gives pooled vectors only.
         """
@@ -136,7 +136,7 @@ class OnnxEmbedding:
         for batch in _batches(order, [len(row) for row in tokens], self._batch_size):
             rows = network.run_tokens([tokens[index] for index in batch])
             result.update(zip(batch, rows, strict=True))
-        return [result[index] for index in range(len(texts))]
+        return [result[index][places] for index, places in enumerate(network.words(texts))]
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed one question behind the model's query prompt; shape `(dimensions,)`."""

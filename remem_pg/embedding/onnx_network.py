@@ -44,6 +44,16 @@ class Network:
         """Token numbers of each text, cut at `max_length`."""
         return [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
 
+    def words(self, texts: Sequence[str]) -> list[list[int]]:
+        """Places among `tokens` that are of the text itself, not marks of its start and end; all
+        places where a text has nothing else."""
+        found = []
+        for encoding in self._tokenizer.encode_batch(list(texts)):
+            marks = encoding.special_tokens_mask
+            places = [place for place, mark in enumerate(marks) if not mark]
+            found.append(places or list(range(len(marks))))
+        return found
+
     def run(self, batch: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         """One run of the model; `(len(batch), dimensions)`, each row of length 1."""
         raw, mask = self._forward(batch, self._output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import threading
 import time
@@ -70,15 +71,24 @@ class Tokens:
 
 @covers("MN10")
 def test_late_interaction_is_the_share_of_the_questions_words_that_a_text_has() -> None:
-    scores = LateInteraction(Tokens()).rerank("red round", ["blue red", "round red", "green"])
-    assert scores == pytest.approx([0.5, 1.0, 0.0])
+    scores = LateInteraction(Tokens()).rerank("red round", ["blue red", "round red", "round"])
+    assert scores == pytest.approx([0.5, 1.0, 0.5])
 
 
-def test_max_sim_is_the_mean_of_each_tokens_best_cosine() -> None:
-    question = np.array([[1, 0], [0.6, 0.8]], dtype=np.float32)
+@covers("MN10")
+def test_a_word_that_every_text_has_counts_less() -> None:
+    texts = ["red round", "red square", "red blue", "round"]
+    scores = LateInteraction(Tokens()).rerank("red round", texts)
+    assert scores[0] == pytest.approx(1)
+    assert scores[3] > 0.5 > scores[1]
+    assert scores[3] == pytest.approx(math.log(5 / 2.5) / math.log(5 / 2.5 * 5 / 3.5))
+
+
+def test_max_sim_is_each_tokens_best_cosine() -> None:
+    question = np.array([[1, 0]], dtype=np.float32)
     text = np.array([[0, 1], [0.8, 0.6]], dtype=np.float32)
-    scores = max_sims(question, [text, text[:1], question])
-    assert scores == pytest.approx([(0.8 + 0.96) / 2, (0.0 + 0.8) / 2, 1.0])
+    scores = max_sims(question, [text, text[:1], -question])
+    assert scores == pytest.approx([0.8, 0.0, -1.0])
 
 
 def test_token_vectors_of_memories_are_computed_once() -> None:
@@ -123,7 +133,8 @@ def test_late_interaction_of_the_packaged_model_prefers_the_answer() -> None:
     rows = model.token_vectors(["Ana", texts[1]])
     assert [row.ndim for row in rows] == [2, 2]
     assert rows[0].shape[1] == model.dimensions
-    assert len(rows[1]) > len(rows[0])
+    assert len(rows[1]) > len(rows[0]) == 1  # one word, without marks of start and end
+    assert len(model.token_vectors([""])[0]) > 0
     lengths = np.linalg.norm(np.concatenate(rows), axis=1)
     assert lengths == pytest.approx(np.ones(len(lengths)), abs=1e-5)
     # the same numbers alone and beside a longer text: padding counts for nothing
@@ -386,6 +397,11 @@ def test_a_weight_mixes_the_rerank_score_with_the_fused_one() -> None:
     hits = [hit(1, 2.0), hit(2, 1.0), hit(3, 0.8)]
     assert [h.memory_id.int for h in in_order(hits, [0.1, 0.2, 0.6], 2.0)] == [3, 1, 2]
     assert [h.memory_id.int for h in in_order(hits, [0.1, 0.2, 0.6], 0.1)] == [1, 2, 3]
+    # only where a score lies among the others counts: the range of the model's cosines does not
+    for shift in (0, 7):
+        again = in_order(hits, [shift + 10, shift + 20, shift + 60], 2.0)
+        assert [h.memory_id.int for h in again] == [3, 1, 2]
+        assert [again[0].score, again[-1].score] == [2.0, 0.8]
 
 
 @given(

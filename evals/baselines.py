@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -116,11 +117,53 @@ def connect(dsn: str, vector_schema: str) -> Conn:
     return conn
 
 
+class Taken:
+    """Milliseconds of calls on a connection; ``with taken: ...`` adds one.
+
+    ``wall`` is what a caller waits; ``cpu`` what the server's process worked, where it is a process
+    of this (Linux) machine: it does not count the time that others had the processor.
+    """
+
+    def __init__(self, conn: Conn | None = None) -> None:
+        self.wall: list[float] = []
+        self.cpu: list[float] = []
+        self._clock = _process_clock(conn) if conn is not None else None
+        self._started = (0.0, 0.0)
+
+    def __enter__(self) -> None:
+        worked = self._clock() if self._clock else 0.0
+        self._started = (time.perf_counter(), worked)
+
+    def __exit__(self, *_: object) -> None:
+        self.wall.append((time.perf_counter() - self._started[0]) * 1000)
+        if self._clock:
+            self.cpu.append(self._clock() - self._started[1])
+
+    def __iadd__(self, other: Taken) -> Taken:
+        self.wall += other.wall
+        self.cpu += other.cpu
+        return self
+
+
+def _process_clock(conn: Conn) -> Callable[[], float] | None:
+    """Milliseconds that the connection's server process has run; None where nobody can tell."""
+    path = Path(f"/proc/{conn.info.backend_pid}/schedstat")
+    command = path.with_name("cmdline")
+    try:
+        # A pid of another machine may exist here too, as another program.
+        if conn.info.host.startswith("/") and command.read_bytes().startswith(b"postgres"):
+            path.read_bytes()
+            return lambda: int(path.read_bytes().split()[0]) / 1e6
+    except (OSError, IndexError, ValueError):
+        pass
+    return None
+
+
 def interleaved(
     sessions: Sequence[tuple[str, Conn, Case]], questions: Sequence[Question], rounds: int = 1
-) -> dict[str, list[float]]:
-    """Milliseconds of every case, asked in turn question by question (A B A B), by label."""
-    taken: dict[str, list[float]] = {label: [] for label, _, _ in sessions}
+) -> dict[str, Taken]:
+    """What every case took, asked in turn question by question (A B A B), by label."""
+    taken = {label: Taken(conn) for label, conn, _ in sessions}
     for question in questions[:WARM]:
         for _, conn, case in sessions:
             case.ask(conn, question)
@@ -128,17 +171,16 @@ def interleaved(
         for question in questions:
             given = parameters(question)
             for label, conn, case in sessions:
-                started = time.perf_counter()
-                conn.execute(case.query, given).fetchall()
-                taken[label].append((time.perf_counter() - started) * 1000)
+                with taken[label]:
+                    conn.execute(case.query, given).fetchall()
     return taken
 
 
 def crowded(
     open_session: Callable[[], Conn], case: Case, questions: Sequence[Question], clients: int
-) -> list[float]:
-    """Milliseconds of a case when ``clients`` sessions ask all questions between them at once."""
-    taken: list[list[float]] = [[] for _ in range(clients)]
+) -> Taken:
+    """What a case takes when ``clients`` sessions ask all questions between them at once."""
+    taken = [Taken() for _ in range(clients)]
     ready = threading.Barrier(clients)
     errors: list[BaseException] = []
 
@@ -151,9 +193,8 @@ def crowded(
                 ready.wait(60)
                 for question in mine:
                     given = parameters(question)
-                    started = time.perf_counter()
-                    conn.execute(case.query, given).fetchall()
-                    taken[number].append((time.perf_counter() - started) * 1000)
+                    with taken[number]:
+                        conn.execute(case.query, given).fetchall()
         except BaseException as error:  # told to the caller, who is on another thread
             ready.abort()
             errors.append(error)
@@ -165,14 +206,24 @@ def crowded(
         thread.join()
     if errors:
         raise errors[0]
-    return [each for times in taken for each in times]
+    whole = Taken()
+    for each in taken:
+        whole += each
+    return whole
 
 
-def times(values: Iterable[float]) -> dict[str, float]:
-    """p50_ms, p95_ms and how many were measured."""
-    ordered = list(values)
-    return {
-        "p50_ms": round(percentile(ordered, 0.50), 3),
-        "p95_ms": round(percentile(ordered, 0.95), 3),
-        "calls": len(ordered),
+def times(taken: Taken) -> dict[str, float]:
+    """p50_ms, p95_ms and how many were measured; cpu_p50_ms where it is known."""
+    row = {
+        "p50_ms": round(percentile(taken.wall, 0.50), 3),
+        "p95_ms": round(percentile(taken.wall, 0.95), 3),
+        "calls": len(taken.wall),
     }
+    if taken.cpu:
+        row["cpu_p50_ms"] = round(percentile(taken.cpu, 0.50), 3)
+    return row
+
+
+def ratio(over: dict[str, float], under: dict[str, float], by: str = "p50_ms") -> float | None:
+    """How many times as long; None where it is not known of both."""
+    return round(over[by] / under[by], 3) if over.get(by) and under.get(by) else None

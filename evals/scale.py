@@ -17,7 +17,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from evals import scale_load
-from evals.baselines import Case, Conn, cases, connect, crowded, interleaved, times
+from evals.baselines import Case, Conn, Taken, cases, connect, crowded, interleaved, ratio, times
 from evals.scale_checks import agreement, half_and_fresh
 from evals.scale_data import BIG, Corpus, Question
 
@@ -128,8 +128,8 @@ def _grow(bench: Bench, asked: int) -> dict[str, Any]:
         "to_rows": corpus.size,
         "before": small,
         "after": large,
-        "recall": _ratio(large["recall"], small["recall"]),
-        "vector": _ratio(large["vector"], small["vector"]),
+        "recall": ratio(large["recall"], small["recall"]),
+        "vector": ratio(large["vector"], small["vector"]),
     }
 
 
@@ -150,7 +150,8 @@ def _sizes(
     for size in SIZES:
         bench.progress(f"recall in the {size} workspace")
         found[size] = _fast(bench, questions[size], rounds)
-        found[size]["ratio"] = _ratio(found[size]["recall"], found[size]["vector"])
+        sides = found[size]["recall"], found[size]["vector"]
+        found[size] |= {"ratio": ratio(*sides), "cpu_ratio": ratio(*sides, "cpu_p50_ms")}
         with bench.session() as conn:
             recall = bench.cases()["recall"]
             hits = [recall.ask(conn, question) for question in questions[size]]
@@ -176,7 +177,7 @@ def _slow(bench: Bench, questions: Sequence[Question]) -> dict[str, Any]:
         taken = interleaved([(name, conn, known[name]) for name in (*others, "recall")], questions)
     found: dict[str, Any] = {name: times(values) for name, values in taken.items()}
     for name in others:
-        found[f"faster_than_{name}"] = _ratio(found[name], found["recall"])
+        found[f"faster_than_{name}"] = ratio(found[name], found["recall"])
     return found
 
 
@@ -186,12 +187,12 @@ def _crowd(bench: Bench, questions: dict[str, list[Question]]) -> dict[str, Any]
     known = bench.cases()
     for size in SIZES:
         bench.progress(f"{CLIENTS} clients in the {size} workspace")
-        taken: dict[str, list[float]] = {"vector": [], "recall": []}
+        taken = {"vector": Taken(), "recall": Taken()}
         for _ in range(2):
             for name, values in taken.items():
                 values += crowded(bench.session, known[name], questions[size] * 2, CLIENTS)
         found[size] = {name: times(values) for name, values in taken.items()}
-        found[size]["ratio"] = _ratio(found[size]["recall"], found[size]["vector"])
+        found[size]["ratio"] = ratio(found[size]["recall"], found[size]["vector"])
     return found
 
 
@@ -220,7 +221,7 @@ def _granted(
         with psycopg.connect(admin_dsn or bench.dsn, autocommit=True) as conn:
             conn.execute(sql.SQL("drop owned by {0}; drop role {0}").format(role))
     found: dict[str, Any] = {name: times(values) for name, values in taken.items()}
-    return found | {"ratio": _ratio(found["granted"], found["owner"])}
+    return found | {"ratio": ratio(found["granted"], found["owner"])}
 
 
 def _check(bench: Bench) -> bool:
@@ -242,7 +243,3 @@ def _settings(conn: Conn) -> dict[str, str]:
     ).fetchall()
     version = conn.execute("select extversion from pg_extension where extname = 'vector'")
     return {**dict(rows), "pgvector": str((version.fetchone() or ("",))[0])}
-
-
-def _ratio(over: dict[str, float], under: dict[str, float]) -> float:
-    return round(over["p50_ms"] / under["p50_ms"], 3)

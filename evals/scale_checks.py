@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evals import scale_load
-from evals.baselines import Conn, cases, interleaved, times
+from evals.baselines import Conn, Taken, cases, interleaved, ratio, times
 from evals.scale_data import BIG, Question, Row
 
 if TYPE_CHECKING:
@@ -140,21 +140,23 @@ def _compare(
     sides = {"half": HALF, "fresh": FRESH}
     recall = cases(spaces[HALF], bench.vector_schema)["recall"]
     ten = replace(recall, query=recall.query.replace(b"real[], 8)", b"real[], 10)"))
-    taken: dict[str, list[float]] = {side: [] for side in sides}
+    taken = {side: Taken() for side in sides}
     found: dict[str, list[set[str]]] = {side: [] for side in sides}
     with bench.session() as conn:
         for question in questions:
             one = {side: [replace(question, workspace=name)] for side, name in sides.items()}
             for side, asked in one.items():
                 found[side].append({str(row[2]) for row in ten.ask(conn, asked[0])})
-            for side, asked in one.items():
-                taken[side] += interleaved([(side, conn, recall)], asked, rounds)[side]
+            for _ in range(rounds):
+                for side, asked in one.items():
+                    taken[side] += interleaved([(side, conn, recall)], asked)[side]
     result: dict[str, Any] = {side: times(values) for side, values in taken.items()}
     for side, hits in found.items():
         shares = [len(q.about & h) / min(10, len(q.about))
                   for q, h in zip(questions, hits, strict=True)]  # fmt: skip
         result[side]["recall@10"] = round(sum(shares) / max(1, len(shares)), 4)
-    result["p50_ratio"] = round(result["half"]["p50_ms"] / result["fresh"]["p50_ms"], 3)
+    result["p50_ratio"] = ratio(result["half"], result["fresh"])
+    result["cpu_ratio"] = ratio(result["half"], result["fresh"], "cpu_p50_ms")
     result["same_top10"] = round(
         sum(len(a & b) / max(1, len(b)) for a, b in zip(found["half"], found["fresh"], strict=True))
         / max(1, len(questions)),

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from evals import scale_load
 from evals.__main__ import app
 from evals.ablation import ADDED, POOL, gather, held_out, run, search
-from evals.baselines import times
+from evals.baselines import Taken, ratio, times
 from evals.dataset import load
 from evals.models import open_model
 from evals.scale_data import BIG, CHUNK, TENTH, Corpus, Generated, Layout, Texts
@@ -176,7 +176,19 @@ def test_the_page_says_which_targets_are_reached(tmp_path: Path) -> None:
 
 
 def test_times_are_median_and_ninety_fifth_percentile() -> None:
-    assert times(range(1, 102)) == {"p50_ms": 51, "p95_ms": 96, "calls": 101}
+    taken = Taken()
+    taken.wall = [float(n) for n in range(1, 102)]
+    assert times(taken) == {"p50_ms": 51, "p95_ms": 96, "calls": 101}
+    assert ratio(times(taken), {"p50_ms": 17.0}) == 3
+    assert ratio(times(taken), times(taken), "cpu_p50_ms") is None
+
+
+def test_processor_time_leaves_out_what_the_server_sleeps(db: psycopg.Connection[Any]) -> None:
+    taken = Taken(db)
+    with taken:
+        db.execute("select pg_sleep(0.05)")
+    assert taken.wall[0] >= 50
+    assert not taken.cpu or taken.cpu[0] < 40  # empty where the server is on another machine
 
 
 def _hit(ref: str, base: float, **signals: float) -> Hit:

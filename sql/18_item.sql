@@ -148,16 +148,6 @@ begin
   loop
     perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', v_bad), format('%s lies between 0 and 1', v_bad));
   end loop;
-  -- Validity without an end is null, not infinity, which few clients can read.
-  item.valid_from := nullif(item.valid_from, '-infinity');
-  item.valid_to := nullif(item.valid_to, 'infinity');
-  for v_bad in
-    select a.name
-    from (values ('occurred_at', item.occurred_at), ('valid_from', item.valid_from), ('valid_to', item.valid_to)) a (name, val)
-    where not isfinite(a.val)
-  loop
-    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', v_bad), 'Give a moment, or leave it out');
-  end loop;
   if item.valid_from >= item.valid_to then
     perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'valid_to'), 'valid_to must be after valid_from');
   end if;

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from tests.server import Server
+from tests.support.databases import filled, owner
 from tests.support.memories import Connection, recall, remember_many
 
 SENTENCES = {
@@ -16,17 +20,32 @@ SENTENCES = {
 }
 
 
+def fill(db: Connection) -> None:
+    remember_many(db, "w", [{"body": body} for body in SENTENCES])
+
+
+@pytest.fixture(scope="module")
+def sentences_name(server: Server) -> Iterator[str]:
+    with filled(server, fill) as name:
+        yield name
+
+
+@pytest.fixture
+def sentences(server: Server, sentences_name: str) -> Iterator[Connection]:
+    with owner(server, sentences_name) as conn:
+        yield conn
+
+
 @pytest.mark.parametrize(
     ("sentence", "word"),
     [(sentence, word) for sentence in SENTENCES for word in SENTENCES[sentence]],
 )
 @pytest.mark.parametrize("question", ["{}", "tell me about {}", "「{}」？"])
 def test_a_word_inside_a_sentence_is_found(
-    db: Connection, sentence: str, word: str, question: str
+    sentences: Connection, sentence: str, word: str, question: str
 ) -> None:
-    remember_many(db, "w", [{"body": body} for body in SENTENCES])
     for mode in ("auto", "lexical"):
-        assert recall(db, "w", question.format(word), mode=mode)[0].body == sentence
+        assert recall(sentences, "w", question.format(word), mode=mode)[0].body == sentence
 
 
 def test_halfwidth_and_composed_forms_meet(db: Connection) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from tests.server import Server
+from tests.support.databases import filled, owner
 from tests.support.memories import (
     Connection,
     bodies,
@@ -21,11 +25,21 @@ NAMES = [
 ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def tenants_name(server: Server) -> Iterator[str]:
+    with filled(server, fill) as name:
+        yield name
+
+
 @pytest.fixture
-def tenants(db: Connection) -> Connection:
+def tenants(server: Server, tenants_name: str) -> Iterator[Connection]:
+    with owner(server, tenants_name) as conn:
+        yield conn
+
+
+def fill(db: Connection) -> None:
     for number, name in enumerate(NAMES):
         remember(db, name, f"The secret of tenant x{number}x.", ref="r", session_ref="s")
-    return db
 
 
 @pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
 import pytest
 
+from tests.server import Server
+from tests.support.databases import filled, owner
 from tests.support.memories import (
     Connection,
     bodies,
@@ -29,13 +32,24 @@ def spelled(number: int) -> str:
     return " ".join(NUMBERS[int(digit)] for digit in str(number))
 
 
+@pytest.fixture(scope="module")
+def machines_name(server: Server) -> Iterator[str]:
+    with filled(server, fill) as name:
+        yield name
+
+
 @pytest.fixture
-def machines(db: Connection) -> Connection:
+def machines(server: Server, machines_name: str) -> Iterator[Connection]:
+    """The connection to a database that these tests only read."""
+    with owner(server, machines_name) as conn:
+        yield conn
+
+
+def fill(db: Connection) -> None:
     """400 memories about machines and 50 about something else."""
     items = [{"body": f"Machine {spelled(n)} was serviced.", "ref": f"m{n}"} for n in range(400)]
     items += [{"body": f"The garden has {spelled(n)} trees.", "ref": f"g{n}"} for n in range(50)]
     remember_many(db, "w", items)
-    return db
 
 
 @pytest.mark.parametrize("mode", ["auto", "lexical", "vector", "retrieval_only"])

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from psycopg.types.json import Jsonb
 
+from tests.server import Server
+from tests.support.databases import filled, owner
 from tests.support.memories import (
     Connection,
     bodies,
@@ -21,8 +24,20 @@ from tests.support.memories import (
 MODES = ["auto", "lexical", "vector", "retrieval_only"]
 
 
+@pytest.fixture(scope="module")
+def thousand_name(server: Server) -> Iterator[str]:
+    with filled(server, fill) as name:
+        yield name
+
+
 @pytest.fixture
-def thousand(db: Connection) -> Connection:
+def thousand(server: Server, thousand_name: str) -> Iterator[Connection]:
+    """The connection to a database that these tests only read."""
+    with owner(server, thousand_name) as conn:
+        yield conn
+
+
+def fill(db: Connection) -> None:
     """1,200 memories that all mention a queue: 3 are rare, a third are tasks, 5 belong to Ana."""
     items: list[dict[str, Any]] = []
     for n in range(1200):
@@ -38,7 +53,7 @@ def thousand(db: Connection) -> Connection:
     for start in range(0, 1200, 400):
         remember_many(db, "w", items[start : start + 400])
     remember_many(db, "other", [{"body": "queue", "metadata": {"rare": True}}])
-    return db
+    db.execute("vacuum analyze")
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -216,7 +231,6 @@ def test_a_filter_is_resolved_up_to_a_limit(thousand: Connection) -> None:
 def test_the_vector_arm_returns_every_row_of_a_filter(
     thousand: Connection, exact: bool, resolved: bool
 ) -> None:
-    thousand.execute("analyze remem.memory, remem.embedding_1")
     filter = "$.metadata.n >= 1000"
     allowed = allowed_by(thousand, filter, 5000) if resolved else None
     found = vector_arm(thousand, filter, 150, allowed, exact)

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from tests.server import Server
+from tests.support.databases import filled, owner
 from tests.support.memories import Connection, recall, value
 from tests.support.plans import nodes, plans, shape, touching
 
@@ -18,16 +19,13 @@ BIG, SMALL, TENANTS = 6000, 60, 60
 @pytest.fixture(scope="module")
 def crowded(server: Server) -> Iterator[str]:
     """The database of this file: its tests only read."""
-    name = server.new_database()
-    with psycopg.connect(server.owner_dsn(name), autocommit=True) as conn:
-        fill(conn)
-    yield name
-    server.drop_database(name)
+    with filled(server, fill) as name:
+        yield name
 
 
 @pytest.fixture
 def crowd(server: Server, crowded: str) -> Iterator[Connection]:
-    with psycopg.connect(server.owner_dsn(crowded), autocommit=True) as conn:
+    with owner(server, crowded) as conn:
         yield conn
 
 

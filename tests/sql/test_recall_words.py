@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.server import Server
+from tests.support.databases import filled, owner
 from tests.support.memories import (
     Connection,
     bodies,
@@ -45,10 +48,21 @@ NEAR_MISSES = [
 ]
 
 
-@pytest.fixture
-def identifiers(db: Connection) -> Connection:
+def fill(db: Connection) -> None:
     remember_many(db, "w", [{"body": body} for body in [*NEAR_MISSES, *IDENTIFIERS.values()]])
-    return db
+
+
+@pytest.fixture(scope="module")
+def identifiers_name(server: Server) -> Iterator[str]:
+    with filled(server, fill) as name:
+        yield name
+
+
+@pytest.fixture
+def identifiers(server: Server, identifiers_name: str) -> Iterator[Connection]:
+    """The connection to a database that these tests only read."""
+    with owner(server, identifiers_name) as conn:
+        yield conn
 
 
 @pytest.mark.parametrize("identifier", IDENTIFIERS)

@@ -48,9 +48,6 @@ INVALID: list[tuple[str, str, dict[str, Any]]] = [
     ("RM001", "turn_no", {"session_ref": "s", "turn_no": -1}),
     ("RM001", "turn_no", {"turn_no": 1}),
     ("RM001", "turn_no", {"session_ref": "s", "turn_no": 1_000_000_001}),
-    ("RM001", "occurred_at", {"occurred_at": "infinity"}),
-    ("RM001", "valid_from", {"valid_from": "infinity"}),
-    ("RM001", "valid_to", {"valid_to": "-infinity"}),
     ("RM001", "on_conflict", {"on_conflict": "merge"}),
 ]
 
@@ -134,6 +131,7 @@ def test_a_weight_that_is_no_number_is_refused(db: Connection, argument: str, nu
         {"importance": 0, "confidence": 1},
         {"session_ref": "s", "turn_no": 0},
         {"session_ref": "s", "turn_no": 1_000_000_000},
+        {"valid_from": "-infinity", "valid_to": "infinity"},
     ],
     ids=lambda said: next(iter(said)),
 )
@@ -161,12 +159,6 @@ def test_the_scope_workspace_is_the_global_one(db: Connection) -> None:
 def test_a_session_scope_is_about_the_session_it_was_said_in(db: Connection) -> None:
     ref = remember(db, "w", "x", scope="session", session_ref="s-1")
     assert get(db, "w", memory_id=ref.memory_id).scope_ref == "s-1"
-
-
-def test_validity_without_an_end_is_stored_as_none(db: Connection) -> None:
-    ref = remember(db, "w", "x", valid_from="-infinity", valid_to="infinity")
-    memory = get(db, "w", memory_id=ref.memory_id)
-    assert (memory.valid_from, memory.valid_to) == (None, None)
 
 
 def test_turns_around_the_largest_turn_number_can_be_recalled(db: Connection) -> None:

@@ -1,0 +1,30 @@
+"""A database that several tests of a file read, filled once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from tests.server import Server
+from tests.support.memories import Connection
+
+
+@contextmanager
+def filled(server: Server, fill: Callable[[Connection], None]) -> Iterator[str]:
+    """The name of a fresh database after `fill` ran in it as the owner."""
+    name = server.new_database()
+    try:
+        with psycopg.connect(server.owner_dsn(name), autocommit=True) as conn:
+            fill(conn)
+        yield name
+    finally:
+        server.drop_database(name)
+
+
+@contextmanager
+def owner(server: Server, name: str) -> Iterator[Connection]:
+    """The owner's connection, in autocommit."""
+    with psycopg.connect(server.owner_dsn(name), autocommit=True) as conn:
+        yield conn

@@ -31,7 +31,7 @@ class HttpReranker:
         self._url = url
         self._model = model
         self._key_variable = key_variable
-        self._timeout = timeout
+        self.timeout = timeout
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
         """One score a text. Raises EmbeddingUnavailable for a refusal or another form of answer;
@@ -49,7 +49,7 @@ class HttpReranker:
             self._url,
             json=body | ({"model": model} if model else {}),
             headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=self._timeout,
+            timeout=self.timeout,
             follow_redirects=False,
         )
         if answer.status_code != 200:

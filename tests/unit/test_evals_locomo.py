@@ -88,6 +88,21 @@ def test_every_mode_is_measured_and_a_second_run_measures_the_same_memories(db_d
     assert any("lexical: platform-team" in line for line in said)
 
 
+def test_a_reranker_that_cannot_work_is_counted_as_failed_and_changes_nothing(db_dsn: str) -> None:
+    # the hash embedding has no token vectors
+    arguments = ["locomo", str(FIXTURE), "--json", "--model", "hash", "--modes", "fused"]
+    arguments += ["--dsn", db_dsn]
+    plain = json.loads(CliRunner().invoke(app, arguments).stdout)
+    looked = [*arguments, "--rerank", "late", "--gate", "always"]
+    document = json.loads(CliRunner().invoke(app, looked).stdout)
+    assert (plain["rerank"], document["rerank"]) == (None, {"spec": "late", "gate": "always"})
+    assert sum(document["fused"]["rerank"].values()) == 4
+    assert document["fused"]["rerank"]["failed"] > 0
+    assert document["fused"]["MRR"] == plain["fused"]["MRR"]
+    page = CliRunner().invoke(app, [a for a in looked if a != "--json"]).stdout
+    assert "Reranked by late (gate always) in fused: " in page
+
+
 def test_the_command_prints_one_json_document_and_nothing_else(db_dsn: str) -> None:
     done = CliRunner().invoke(
         app, ["locomo", str(FIXTURE), "--json", "--model", "hash", "--dsn", db_dsn]

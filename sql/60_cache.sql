@@ -175,9 +175,10 @@ declare
   c_similar constant float8 := 0.95;
   v_parts text[];
   v_keys record;
+  v_warm boolean;
   v_row record;
 begin
-  select c.* into v_keys from remem._cache_keys(workspace, query, query_embedding, k, options, semantic) c;
+  select c.* into v_keys from remem._cache_keys(workspace, query, query_embedding, k, options, false) c;
   if token ~ '^[0-9a-f]{64}/[0-9]{1,4}/[0-9]{1,16}/[0-9]{1,16}/[0-9]+:[0-9]+:[0-9,]*$' then
     v_parts := string_to_array(token, '/');
     if v_parts[1] = encode(v_keys.key, 'hex') and v_parts[3]::bigint <= extract(epoch from now()) * 1000000
@@ -187,36 +188,42 @@ begin
       return;
     end if;
   end if;
-  for v_row in
-    select h.* from (
-      select 'hot' as tier, q.key, q.answer, q.snapshot, q.made_at, q.expires_at, null::float8 as similarity
-      from remem.query_cache q
-      where q.workspace = _cache_find.workspace and q.key = v_keys.key and q.made_at <= now() and q.expires_at > now()
-      order by q.made_at desc limit 3) h
-    union all
-    select w.* from (
-      select 'warm', e.key, e.answer, e.snapshot, e.made_at, e.expires_at,
-        1 - (e.query_embedding operator(@extschema:vector@.<=>) v_keys.vector::@extschema:vector@.vector) as similarity
-      from (
-        select q.* from remem.query_cache q
-        where v_keys.vector is not null and q.workspace = _cache_find.workspace and q.scope_key = v_keys.scope_key
-          and q.query_embedding is not null and q.made_at <= now() and q.expires_at > now()
-        order by q.made_at desc limit 1000 offset 0) e
-      order by similarity desc limit 5) w
-    where w.similarity >= c_similar
-  loop
-    if remem._unchanged_since(workspace, v_row.snapshot) then
-      answer := v_row.answer || jsonb_build_object('hits', remem._cache_hits(workspace, v_row.answer -> 'hits'));
-      if answer -> 'hits' <> 'null' then
-        tier := v_row.tier; similarity := v_row.similarity;
-        age_ms := extract(epoch from clock_timestamp() - v_row.made_at) * 1000;
-        -- An answer to another question is not a client's to keep under this one.
-        token_now := case when tier = 'hot' then remem._cache_token(v_row.key,
-          jsonb_array_length(answer -> 'hits'), v_row.made_at, v_row.expires_at, v_row.snapshot) end;
-        return;
-      end if;
-      answer := null;
+  foreach v_warm in array array[false, true] loop
+    if v_warm then  -- only now: where the built-in space embeds, the vector costs more than a look for the key
+      select c.* into v_keys from remem._cache_keys(workspace, query, query_embedding, k, options, semantic) c;
+      exit when v_keys.vector is null;
     end if;
+    for v_row in
+      select h.* from (
+        select 'hot' as tier, q.key, q.answer, q.snapshot, q.made_at, q.expires_at, null::float8 as similarity
+        from remem.query_cache q
+        where not v_warm and q.workspace = _cache_find.workspace and q.key = v_keys.key and q.made_at <= now() and q.expires_at > now()
+        order by q.made_at desc limit 3) h
+      union all
+      select w.* from (
+        select 'warm', e.key, e.answer, e.snapshot, e.made_at, e.expires_at,
+          1 - (e.query_embedding operator(@extschema:vector@.<=>) v_keys.vector::@extschema:vector@.vector) as similarity
+        from (
+          select q.* from remem.query_cache q
+          where v_warm and q.workspace = _cache_find.workspace and q.scope_key = v_keys.scope_key
+            and q.query_embedding is not null and q.made_at <= now() and q.expires_at > now()
+          order by q.made_at desc limit 1000 offset 0) e
+        order by similarity desc limit 5) w
+      where w.similarity >= c_similar
+    loop
+      if remem._unchanged_since(workspace, v_row.snapshot) then
+        answer := v_row.answer || jsonb_build_object('hits', remem._cache_hits(workspace, v_row.answer -> 'hits'));
+        if answer -> 'hits' <> 'null' then
+          tier := v_row.tier; similarity := v_row.similarity;
+          age_ms := extract(epoch from clock_timestamp() - v_row.made_at) * 1000;
+          -- An answer to another question is not a client's to keep under this one.
+          token_now := case when tier = 'hot' then remem._cache_token(v_row.key,
+            jsonb_array_length(answer -> 'hits'), v_row.made_at, v_row.expires_at, v_row.snapshot) end;
+          return;
+        end if;
+        answer := null;
+      end if;
+    end loop;
   end loop;
 end
 $$;

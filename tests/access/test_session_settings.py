@@ -145,7 +145,7 @@ def test_reading_functions_work_in_a_fresh_session_that_may_only_read(
 
 
 def test_every_writing_function_says_so_in_a_read_only_transaction(furnished: Connection) -> None:
-    # Telemetry and caches are skipped where writing is impossible, and the answer comes all the same.
+    # These two leave the log and the cache out where nothing can be written, and answer.
     reading = {door.name for door in readers(furnished)} | {"log_recall", "recall_cached"}
     said = {}
     for door in doors(furnished):

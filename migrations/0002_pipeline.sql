@@ -28,7 +28,7 @@ create table remem.relation (
   workspace text collate "C" not null,
   src_no bigint not null,
   dst_no bigint not null,
-  kind text not null constraint relation_kind check (kind in (
+  kind text collate "C" not null constraint relation_kind check (kind in (
     'derived_from', 'supersedes', 'part_of', 'member_of', 'contains', 'contained_by', 'scoped', 'related',
     'contradicts', 'conflicts_with', 'not_conflict', 'compatible')),
   weight real not null default 1 constraint relation_weight check (weight between 0 and 1),
@@ -49,7 +49,7 @@ comment on table remem.relation is 'Typed links between memories; recall follows
 -- ---- routes: which arms answer a kind of question; '' = every workspace, overridden by a workspace's own rows
 create table remem.route (
   workspace text collate "C" not null,
-  kind text not null,                       -- a memory kind, or 'general'
+  kind text collate "C" not null,           -- a memory kind, or 'general'
   arms text[] not null,
   pool text,                                -- the kind whose pinned and important rows are tried first
   fallback_pools text[] not null default '{}',
@@ -143,6 +143,10 @@ create type remem._scored as (
   memory_no bigint, score float8, relevance float8, signals jsonb, arms text[], copies bigint[], from_no bigint
 );
 comment on type remem._scored is 'A scored candidate; internal.';
+
+-- What a bounded job did: how many, and where the next call goes on.
+create type remem.batch_done as (memory_id uuid, count bigint);
+comment on type remem.batch_done is 'How many memories a bounded job did, and the last of them; null when none are left.';
 
 -- A hit of recall_many.
 create type remem.recall_many_hit as (

@@ -106,20 +106,22 @@ $$;
 comment on function remem._memory_id(text, bigint) is 'The public id of a row.';
 
 create or replace function remem.rebuild_entities(
-  workspace text, after uuid default null, "limit" int default 1000, out memory_id uuid, out count bigint
-)
+  workspace text, after uuid default null, "limit" int default 1000
+) returns remem.batch_done
 language plpgsql volatile security definer
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
   v_batch bigint[];
+  v_done remem.batch_done;
 begin
   perform remem._authorize(workspace, 'write');
   v_batch := remem._take_batch(workspace, after, "limit");
-  count := cardinality(v_batch);
-  memory_id := remem._memory_id(workspace, v_batch[count]);
+  v_done.count := cardinality(v_batch);
+  v_done.memory_id := remem._memory_id(workspace, v_batch[v_done.count]);
   perform remem._drop_entities(workspace, v_batch);
   perform remem._add_entities(workspace, v_batch);
+  return v_done;
 end
 $$;
 comment on function remem.rebuild_entities(text, uuid, int) is
@@ -176,23 +178,25 @@ $$;
 comment on function remem._rebuild_postings(remem.workspace, bigint[]) is 'Analyses live rows anew and writes their postings.';
 
 create or replace function remem.rebuild_postings(
-  workspace text, after uuid default null, "limit" int default 1000, out memory_id uuid, out count bigint
-)
+  workspace text, after uuid default null, "limit" int default 1000
+) returns remem.batch_done
 language plpgsql volatile security definer
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
   v_workspace remem.workspace;
   v_batch bigint[];
+  v_done remem.batch_done;
 begin
   perform remem._authorize(workspace, 'write');
   v_batch := remem._take_batch(workspace, after, "limit");
-  count := cardinality(v_batch);
-  memory_id := remem._memory_id(workspace, v_batch[count]);
+  v_done.count := cardinality(v_batch);
+  v_done.memory_id := remem._memory_id(workspace, v_batch[v_done.count]);
   select w.* into v_workspace from remem.workspace w where w.workspace = rebuild_postings.workspace;
-  if count > 0 then
+  if v_done.count > 0 then
     perform remem._rebuild_postings(v_workspace, v_batch);
   end if;
+  return v_done;
 end
 $$;
 comment on function remem.rebuild_postings(text, uuid, int) is

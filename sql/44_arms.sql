@@ -125,7 +125,7 @@ begin
   scores := coalesce(scores, '{}');
 end
 $$;
-comment on function remem._run_arm(text, remem._query, int) is 'Runs one arm.';
+comment on function remem._run_arm(text, remem._query, int) is 'Runs one arm by its name.';
 
 -- Which of the wanted arms this query can submit: a vector, phrases, entities are not in every query.
 create or replace function remem._submittable(arms text[], query remem._query) returns text[]

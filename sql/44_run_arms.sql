@@ -3,7 +3,7 @@
 
 -- Milliseconds since `started`, for the trace.
 create or replace function remem._ms(started timestamptz) returns numeric
-language sql volatile parallel safe
+language sql stable parallel safe
 return round((extract(epoch from clock_timestamp() - started) * 1000)::numeric, 3);
 comment on function remem._ms(timestamptz) is 'Milliseconds since a moment.';
 

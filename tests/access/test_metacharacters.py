@@ -125,7 +125,7 @@ def test_a_query_of_any_text_is_answered(db: Connection) -> None:
             db.execute("select * from remem.recall('w', %s, options => %s)", (text, options))
         explained = db.execute("select remem.recall_explain('w', %s)", (text,)).fetchone()
         assert explained is not None
-        assert explained[0]["query"] == text
+        assert explained[0]["query"]["text"] == text
 
 
 def test_a_tag_of_any_text_is_found_by_a_filter_that_quotes_it(db: Connection) -> None:

@@ -175,7 +175,7 @@ IMPOSSIBLE = {
 @pytest.mark.parametrize("problem", IMPOSSIBLE)
 def test_an_impossible_name_is_refused_by_every_function(db: Connection, problem: str) -> None:
     name = IMPOSSIBLE[problem]
-    optional = {"activate_space", "current_space", "grant_access", "revoke_access"}
+    optional = {"activate_space", "current_space", "grant_access", "put_route", "revoke_access"}
     told: dict[str, Any] = {}
     for door in doors(db):
         if "workspace" not in dict(door.arguments) or (name is None and door.name in optional):

@@ -56,9 +56,10 @@ $$;
 comment on function remem._query_entities(text, text) is 'The known names in a query.';
 
 -- Memories by the names they share with the query: the sum of the names' rarity (BM25's idf), a little more where
--- the caller attached the name. A name in more than c_hub memories says little: it counts a quarter, and only
--- its latest c_hub memories are read. All names together read c_budget rows, rarest first. Sessions that the
--- query names by their ref bring their turns.
+-- the caller attached the name. A hub, a name in a tenth of the memories (at least 50, at most 1,000), points at
+-- nothing: it finds no rows but those of a selective filter, and counts a quarter where a rarer name found one (on
+-- conversations, reading the latest 50 of a speaker cost a point of R@20). All names together read c_budget rows,
+-- rarest first. Sessions that the query names by their ref bring their turns.
 create or replace function remem._arm_pointer(query remem._query, n int) returns table (memory_no bigint, score float8)
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
@@ -66,19 +67,18 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-  c_hub constant int := 1000;
   c_budget constant int := 4000;
+  v_hub int := greatest(50, least(1000, query.documents / 10));
 begin
   return query
   with entity as materialized (
-    select e.name, f.n as frequency,
-      remem._idf(query.documents, f.n) * case when f.n > c_hub then 0.25 else 1 end as weight,
-      sum(least(f.n, c_hub)) over (order by f.n, e.name) as rows
+    select e.name, remem._idf(query.documents, f.n) * case when f.n > v_hub then 0.25 else 1 end as weight,
+      f.n > v_hub as hub, sum(case when f.n > v_hub then 0 else f.n end) over (order by f.n, e.name) as rows
     from unnest(query.entities) as e (name)
     cross join lateral (
       select count(*) as n from (
         select from remem.memory_entity m
-        where m.workspace = query.workspace and m.name = e.name limit c_hub + 1) as s
+        where m.workspace = query.workspace and m.name = e.name limit v_hub + 1) as s
     ) as f
     where f.n > 0
   ), found as (
@@ -87,28 +87,32 @@ begin
     cross join lateral (
       (select m.memory_no, m.given from remem.memory_entity m
       where m.workspace = query.workspace and m.name = e.name
-        and (query.allowed is null or e.frequency <= c_hub)
-      order by m.memory_no desc limit c_hub)
+        and not e.hub)
       union all
-      -- Of a hub, the rows of a selective filter one by one: its latest may hold none of them.
       select m.memory_no, m.given
-      from unnest(case when e.frequency > c_hub then query.allowed end) as a (memory_no)
+      from unnest(case when e.hub then query.allowed end) as a (memory_no)
       join remem.memory_entity m on m.workspace = query.workspace and m.name = e.name and m.memory_no = a.memory_no
     ) as h
     where e.rows <= c_budget
     union all
-    select s.memory_no, remem._idf(query.documents, c_hub)
+    select s.memory_no, remem._idf(query.documents, v_hub)
     from unnest(query.session_nos) as q (session_no)
     cross join lateral (
       select m.memory_no from remem.memory m
       where m.workspace = query.workspace and m.session_no = q.session_no
         and m.superseded_at is null and m.forgotten_at is null
-      order by m.turn_no desc limit c_hub
+      order by m.turn_no desc limit v_hub
     ) as s
-  ), ranked as (
+  ), summed as (
     select f.memory_no, sum(f.weight) as score from found as f
     where query.allowed is null or f.memory_no in (select unnest(query.allowed))
     group by f.memory_no
+  ), ranked as (
+    select s.memory_no, s.score + coalesce((
+      select sum(e.weight) from entity as e
+      where e.hub and query.allowed is null and exists (select from remem.memory_entity m
+        where m.workspace = query.workspace and m.name = e.name and m.memory_no = s.memory_no)), 0) as score
+    from summed as s
   )
   select r.memory_no, r.score
   from (select s.* from ranked as s order by s.score desc, s.memory_no desc offset 0) as r

@@ -68,14 +68,16 @@ def test_expanding_hubs_on_a_cycle_stays_under_50_ms(db: Connection, hub: list[i
     assert best_ms(lambda: expand(hub[:20], by_entity=True)) < 50
 
 
-def test_the_drawer_of_a_name_with_10000_memories_is_read_in_under_50_ms(
+def test_a_name_with_10000_memories_is_looked_at_in_under_50_ms(
     db: Connection, hub: list[int]
 ) -> None:
+    remember_many(db, "w", [{"body": f"note {n} on Bob and Alice"} for n in range(900)])
+
     def point(allowed: list[int] | None, row_filter: str | None) -> list[Any]:
         return db.execute(
             """
             select a.memory_no from jsonb_populate_record(null::remem._query, jsonb_build_object(
-              'workspace', 'w', 'entities', '{bob}'::text[], 'documents', 10001,
+              'workspace', 'w', 'entities', '{alice,bob}'::text[], 'documents', 10901,
               'allowed', %s::bigint[], 'row_filter', %s::text, 'check_validity', true)) q
             cross join lateral remem._arm_pointer(q, 200) a
             """,

@@ -245,14 +245,19 @@ def test_the_pointer_arm_keeps_to_allowed_rows_filters_and_validity(db: Connecti
     assert len(pointer(db, "Bob", n=2)) == 2
 
 
-def test_of_a_hub_the_rows_that_a_filter_left_are_found_wherever_they_are(db: Connection) -> None:
+def test_a_hub_finds_only_what_a_filter_left_and_counts_where_a_rarer_name_found(
+    db: Connection,
+) -> None:
     first = remember(db, "w", "the first of Bob")
     remember_many(db, "w", [{"body": f"note {n} on Bob"} for n in range(1200)])
     number = value(db, "select memory_no from remem.memory where memory_id = %s", [first.memory_id])
     assert [b for b, _ in pointer(db, "Bob", allowed=[number])] == ["the first of Bob"]
-    everything = pointer(db, "Bob", n=5000)
-    assert len(everything) == 1000
-    assert everything[0][0] == "note 1199 on Bob"
+    assert pointer(db, "Bob") == []
+    remember(db, "w", "we like Alice and Bob")
+    remember(db, "w", "we like Alice")
+    found = pointer(db, "Bob and Alice")
+    assert [body for body, _ in found] == ["we like Alice and Bob", "we like Alice"]
+    assert found[0][1] > found[1][1]
 
 
 BODIES = [

@@ -50,7 +50,7 @@ def test_a_recall_renders_from_sql_in_one_statement(db: Connection) -> None:
     assert (said["omitted"], said["hits"][0]["title"]) == (0, "Retries")
 
 
-@pytest.mark.covers("MN41")
+@pytest.mark.covers("MN16")
 def test_compact_groups_by_kind_one_line_a_hit(db: Connection) -> None:
     hits = [
         hit(1, "Retry\nthree\ttimes.", kind="decision", title="Retries"),
@@ -98,7 +98,7 @@ def test_verbose_shows_where_a_hit_comes_from(db: Connection) -> None:
     ]
 
 
-@pytest.mark.covers("MN41")
+@pytest.mark.covers("MN16")
 def test_short_texts_stay_whole_beside_a_long_one(db: Connection) -> None:
     hits = [hit(1, "x" * 5000), hit(2, "Short and whole."), hit(3, "y" * 200)]
     shown = render(db, hits, "compact", 600)
@@ -108,7 +108,7 @@ def test_short_texts_stay_whole_beside_a_long_one(db: Connection) -> None:
     assert "xxx..." in shown
 
 
-@pytest.mark.covers("MN41")
+@pytest.mark.covers("MN16")
 def test_what_does_not_fit_is_counted(db: Connection) -> None:
     hits = [hit(n, f"Sentence {n} " + "word " * 30) for n in range(1, 21)]
     shown = render(db, hits, "compact", 500)

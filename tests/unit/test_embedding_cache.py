@@ -55,7 +55,7 @@ def test_no_text_is_kept() -> None:
     assert digest == hashlib.sha256(b"a text").digest()
 
 
-@pytest.mark.covers("MN21")
+@pytest.mark.covers("MN6")
 def test_the_least_recently_used_goes_first_and_all_go_after_an_hour() -> None:
     assert (ENTRIES, SECONDS) == (10_000, 3600)
     clock, model = Clock(), Model()
@@ -73,7 +73,7 @@ def test_the_least_recently_used_goes_first_and_all_go_after_an_hour() -> None:
     assert model.calls == 5
 
 
-@pytest.mark.covers("MN21")
+@pytest.mark.covers("MN6")
 def test_a_workspace_can_be_forgotten() -> None:
     cache: EmbeddingCache[int] = EmbeddingCache()
     model = Model()

@@ -62,7 +62,7 @@ def test_a_hit_brings_what_is_linked_with_it_in_both_directions(db: Connection) 
     assert expand(db, []) == []
 
 
-@pytest.mark.covers("MN33")
+@pytest.mark.covers("MN14")
 @pytest.mark.parametrize(
     ("kind", "provenance", "weight", "score"),
     [
@@ -85,7 +85,7 @@ def test_a_step_costs_what_its_kind_origin_and_weight_say(
     assert expand(db, [two], [0.5])[0][2] == pytest.approx(score / 2, abs=1e-4)
 
 
-@pytest.mark.covers("MN33")
+@pytest.mark.covers("MN14")
 @pytest.mark.parametrize("kind", ["contradicts", "conflicts_with", "not_conflict", "compatible"])
 def test_links_that_disagree_are_never_followed(db: Connection, kind: str) -> None:
     one, two = put(db, "one"), put(db, "two")
@@ -103,7 +103,7 @@ def test_a_neighbour_comes_once_by_its_best_link_and_is_no_parent(db: Connection
     assert expand(db, [a, b], [1.0, 0.5], most=0) == []
 
 
-@pytest.mark.covers("MN33")
+@pytest.mark.covers("MN14")
 def test_a_parent_brings_its_ten_best_neighbours(db: Connection) -> None:
     hub = put(db, "hub")
     for n in range(15):

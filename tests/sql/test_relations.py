@@ -39,7 +39,7 @@ def pair(db: Connection, **arguments: Any) -> tuple[UUID | None, UUID | None]:
     return made[0], made[1]
 
 
-@pytest.mark.covers("MN33")
+@pytest.mark.covers("MN14")
 def test_a_link_is_there_once_and_changes_when_it_is_made_again(db: Connection) -> None:
     one, two = pair(db)
     assert relate(db, one, two)
@@ -53,7 +53,7 @@ def test_a_link_is_there_once_and_changes_when_it_is_made_again(db: Connection) 
     assert problems(db) == []
 
 
-@pytest.mark.covers("MN33")
+@pytest.mark.covers("MN14")
 @pytest.mark.parametrize(
     "kind",
     [

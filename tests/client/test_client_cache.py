@@ -96,7 +96,7 @@ def test_a_model_that_failed_is_asked_again(
 # -- answers
 
 
-@pytest.mark.covers("MN1", "MN22")
+@pytest.mark.covers("MN1")
 def test_a_cached_recall_is_the_recall(open_client: Callable[..., Remem], db: Any) -> None:
     plain, mem = open_client(), open_client(cache=True)
     expected = plain.recall(QUESTION, k=2)
@@ -113,7 +113,7 @@ def test_a_cached_recall_is_the_recall(open_client: Callable[..., Remem], db: An
     assert db.execute("select count(*) from remem.recall_log").fetchone() == (0,)
 
 
-@pytest.mark.covers("MN22")
+@pytest.mark.covers("MN1")
 def test_a_kept_answer_is_not_sent_again_and_never_served_after_a_change(
     open_client: Callable[..., Remem], db: Any
 ) -> None:
@@ -242,7 +242,7 @@ def test_a_client_that_logs_leaves_a_row_and_a_span_for_each_recall(
         assert said["remem.stage.total_ms"] >= 0  # type: ignore[operator]
 
 
-@pytest.mark.covers("RP66", "MN18")
+@pytest.mark.covers("MN1", "MN18")
 def test_a_span_has_no_text(
     open_client: Callable[..., Remem], spans: Callable[[], tuple[ReadableSpan, ...]]
 ) -> None:

@@ -110,7 +110,7 @@ class Driver:
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.covers("MN1", "MN23")
+@pytest.mark.covers("MN1")
 def test_no_order_of_transactions_makes_an_answer_stale(
     db: Connection, connect: Callable[[str], Connection], seed: int
 ) -> None:
@@ -126,7 +126,7 @@ def test_no_order_of_transactions_makes_an_answer_stale(
     assert {"cold", "hot", "kept"} <= set(driver.tiers)
 
 
-@pytest.mark.covers("MN1", "MN23")
+@pytest.mark.covers("MN1")
 def test_racing_writers_and_readers_see_no_old_answer(db: Connection, db_dsn: str) -> None:
     writers, rounds = 2, 40
     committed = [0] * writers  # the version that certainly was there

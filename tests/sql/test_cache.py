@@ -82,7 +82,7 @@ def test_the_same_question_is_hot_and_has_the_same_answer(filled: Connection) ->
     assert hot["timings"].keys() == {"cache", "total"}
 
 
-@pytest.mark.covers("MN23")
+@pytest.mark.covers("MN1")
 def test_an_entry_holds_no_text_of_a_memory_and_none_of_the_question(filled: Connection) -> None:
     cached(filled)
     entry = value(filled, "select to_jsonb(q)::text from remem.query_cache q")
@@ -90,7 +90,7 @@ def test_an_entry_holds_no_text_of_a_memory_and_none_of_the_question(filled: Con
         assert text not in entry
 
 
-@pytest.mark.covers("MN1", "MN23")
+@pytest.mark.covers("MN1")
 def test_a_question_that_means_the_same_is_warm(filled: Connection) -> None:
     first = [1.0] * 384
     near = [1.0] * 383 + [-1.0]  # cosine 0.995
@@ -137,7 +137,7 @@ def test_numbers_names_and_quotes_make_another_question(filled: Connection, quer
     ],
     ids=lambda given: next(iter(given)),
 )
-@pytest.mark.covers("MN22")
+@pytest.mark.covers("MN1")
 def test_another_k_option_filter_or_workspace_is_another_question(
     filled: Connection, given: dict[str, Any]
 ) -> None:
@@ -147,7 +147,7 @@ def test_another_k_option_filter_or_workspace_is_another_question(
     assert tier(filled, **given) == "hot"
 
 
-@pytest.mark.covers("MN23")
+@pytest.mark.covers("MN1")
 def test_lexical_mode_has_no_warm_tier(filled: Connection) -> None:
     for given in ({"mode": "lexical"}, {"arms": ["lexical"]}):
         assert tier(filled, "retry three times", **given) == "cold"
@@ -223,7 +223,7 @@ CHANGES = [
 ]  # fmt: skip
 
 
-@pytest.mark.covers("MN23")
+@pytest.mark.covers("MN1")
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_a_change_ends_every_answer(
     filled: Connection, other: Connection, change: Callable[[Connection], None]
@@ -289,7 +289,7 @@ def test_an_answer_ends_when_a_memory_starts_or_ends(filled: Connection) -> None
     assert tier(filled) == "cold"
 
 
-@pytest.mark.covers("MN23")
+@pytest.mark.covers("MN1")
 def test_an_answer_lives_five_minutes_at_most(filled: Connection) -> None:
     cached(filled)
     lives = value(filled, "select expires_at - made_at from remem.query_cache")
@@ -470,7 +470,7 @@ def test_an_open_transaction_that_stored_an_answer_keeps_nobody_waiting(
         assert tier(filled) == "hot"
 
 
-@pytest.mark.covers("MN23")
+@pytest.mark.covers("MN1")
 def test_a_workspace_keeps_a_thousand_answers(filled: Connection) -> None:
     cached(filled)
     filled.execute(
@@ -490,7 +490,7 @@ def test_a_workspace_keeps_a_thousand_answers(filled: Connection) -> None:
 # -- the token
 
 
-@pytest.mark.covers("MN22")
+@pytest.mark.covers("MN1")
 def test_a_token_asks_whether_a_kept_answer_still_holds(
     filled: Connection, other: Connection
 ) -> None:

@@ -242,7 +242,7 @@ def test_a_client_that_logs_leaves_a_row_and_a_span_for_each_recall(
         assert said["remem.stage.total_ms"] >= 0  # type: ignore[operator]
 
 
-@pytest.mark.covers("MN1", "MN18")
+@pytest.mark.covers("MN18")
 def test_a_span_has_no_text(
     open_client: Callable[..., Remem], spans: Callable[[], tuple[ReadableSpan, ...]]
 ) -> None:

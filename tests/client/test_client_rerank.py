@@ -150,7 +150,7 @@ class Impatient:
     rerank = staticmethod(slow)
 
 
-@covers("MN10", "MN1")
+@covers("MN10")
 @pytest.mark.parametrize(
     "reranker",
     [boom, Impatient(), too_few, not_a_number, "./no-such-model", "http://127.0.0.1:9/", "late"],

@@ -50,7 +50,7 @@ def test_a_cached_recall_writes_one_row_a_call(filled: Connection) -> None:
     assert all(elapsed >= 0 for elapsed in cold["timings"].values())
 
 
-@pytest.mark.covers("MN1")
+@pytest.mark.covers("MN17")
 def test_a_row_has_no_text_of_the_question_or_of_a_memory(filled: Connection) -> None:
     cached(filled)
     cached(filled)
@@ -96,7 +96,7 @@ def test_a_client_logs_what_it_did_itself(filled: Connection) -> None:
     assert row["query_text"] is None
 
 
-@pytest.mark.covers("MN1")
+@pytest.mark.covers("MN17")
 def test_no_field_of_a_row_takes_a_sentence(filled: Connection) -> None:
     filled.execute(
         "select remem.log_recall('w', 'cold', 8, 3, degraded => %s, arms => %s, timings => %s)",

@@ -145,7 +145,7 @@ def test_callers_that_miss_together_share_one_computation(outcome: Any) -> None:
         assert 1 <= model.calls <= 8
 
 
-@pytest.mark.covers("MN1")
+@pytest.mark.covers("MN6")
 def test_kept_answers_end_after_a_minute_and_beyond_their_number() -> None:
     assert (RESULTS, RESULT_SECONDS) == (5_000, 60)
     clock = Clock()

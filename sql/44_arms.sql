@@ -71,7 +71,7 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
   -- Comparing all n vectors of a workspace costs 1.8 us each; the index passes over those of others, which costs
-  -- about 1.6 ms times the table's vectors over n. Measured in half, a tenth and a thousandth of 200,000.
+  -- about 1.6 ms times the table's vectors over n. Fitted on workspaces of half and a tenth of 200,000 rows.
   c_exact constant float8 := 900;
   v_exact boolean := query.vectors::float8 * query.vectors <= c_exact * greatest(query.vectors,
     (select c.reltuples from pg_class c where c.oid = format('remem.embedding_%s', query.space_no)::regclass));

@@ -157,6 +157,10 @@ class Memory(_Record):
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
+# Signals that say little by themselves; ``Hit.why`` leaves them out.
+_UNTOLD = frozenset({"base", "distance_score", "length", "neighbour2", "trust", "worth"})
+
+
 @dataclass(frozen=True, slots=True)
 class Hit(_Record):
     """One recalled memory.
@@ -197,12 +201,18 @@ class Hit(_Record):
 
     @property
     def why(self) -> str:
-        """Why this hit is here, in a few words: the arms that found it, then the signals."""
+        """Why this hit is here, in a few words: the arms that found it, then the telling signals.
+
+        What every hit has in some measure (its length, its trust, ...) is left to ``signals``.
+        """
         found = " + ".join(self.arms) if self.arms else "context"
         numbers = [
             f"{name} {value:.2f}"
             for name, value in self.signals.items()
-            if isinstance(value, int | float) and not isinstance(value, bool) and value
+            if isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and value
+            and name not in _UNTOLD
         ]
         text = f"{found}: {', '.join(numbers)}" if numbers else found
         if self.expanded_from is not None:

@@ -42,6 +42,11 @@ def test_why_names_arms_and_signals() -> None:
     assert found.why == "vector + lexical: cosine 0.71, lexical 0.50"
 
 
+def test_why_leaves_out_what_every_hit_has() -> None:
+    found = hit(arms=["vector"], signals={"cosine": 0.5, "length": 0.9, "trust": 0.7, "worth": 1})
+    assert found.why == "vector: cosine 0.50"
+
+
 def test_why_names_duplicates_and_the_hit_it_was_linked_from() -> None:
     found = hit(duplicates=[{"ref": "a"}, {"ref": "b"}], expanded_from=uuid4())
     assert found.why == "context, linked from another hit, same text 2 more times"

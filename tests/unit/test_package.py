@@ -38,7 +38,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", directory, cwd=ROOT)
     (archive,) = directory.glob("remem_pg-*.tar.gz")
     with tarfile.open(archive) as file:
-        file.extractall(directory, filter="data")
+        file.extractall(directory)  # our own archive; Python before 3.11.4 knows no filter
     (unpacked,) = (path for path in directory.iterdir() if path.is_dir())
     return unpacked
 

@@ -281,7 +281,8 @@ class AsyncRemem:
                 return conn is not None or self._source.in_transaction()
             case steps.Together(flow):
                 if conn is not None:
-                    return await self._drive(flow, conn)
+                    async with async_connection.atomic(conn):
+                        return await self._drive(flow, conn)
                 async with (
                     async_connection.acquire(self._source) as own,
                     async_connection.atomic(own),

@@ -271,7 +271,8 @@ class Remem:
                 return conn is not None or self._source.in_transaction()
             case steps.Together(flow):
                 if conn is not None:
-                    return self._drive(flow, conn)
+                    with connection.atomic(conn):
+                        return self._drive(flow, conn)
                 with connection.acquire(self._source) as own, connection.atomic(own):
                     return self._drive(flow, own)
 

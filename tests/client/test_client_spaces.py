@@ -11,7 +11,7 @@ import numpy as np
 import psycopg
 import pytest
 
-from remem_pg import EmbeddingModel, Remem
+from remem_pg import AsyncRemem, EmbeddingModel, MemoryInput, Remem
 from remem_pg.embedding.base import descriptor_of, fingerprint
 
 
@@ -228,3 +228,21 @@ def test_the_text_that_is_embedded_is_the_document_text_of_the_server(
             [part.get(k) for k in ("title", "summary", "body", "speaker", "aliases", "tags")],
         ).fetchone()
         assert row == (document_text(part),)
+
+
+def items(count: int) -> list[MemoryInput]:
+    return [{"body": f"memory {n}"} for n in range(count)]
+
+
+def test_a_first_write_of_several_batches_brings_its_model_along(db_dsn: str) -> None:
+    with Remem(db_dsn, workspace="acme", embedding=Letters()) as mem:
+        assert len(mem.remember_many(items(7), batch_size=3)) == 7
+        assert mem.count() == 7
+        assert mem.current_space().dimensions == Letters.dimensions
+
+
+async def test_a_first_async_write_of_several_batches_brings_its_model_along(db_dsn: str) -> None:
+    async with AsyncRemem(db_dsn, workspace="acme", embedding=Letters()) as mem:
+        assert len(await mem.remember_many(items(7), batch_size=3)) == 7
+        assert await mem.count() == 7
+        assert (await mem.current_space()).dimensions == Letters.dimensions

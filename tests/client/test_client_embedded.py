@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,9 +31,26 @@ def data_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def kill_server(data_dir: Path) -> None:
+    """Ends the server without warning, and waits until its sessions have noticed.
+
+    A write that meets its session in between fails: nobody can say whether it was committed.
+    """
     pid = embedded._running[data_dir].pid
     assert pid is not None
+    sessions = [int(n) for n in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while any(running(session) for session in sessions):
+        assert time.monotonic() < deadline, "a session outlived its server"
+        time.sleep(0.01)
+
+
+def running(pid: int) -> bool:
+    """Whether the process works; one that nobody has waited for yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_the_embedded_server_is_installed_at_the_first_call_and_survives_a_crash(

@@ -7,6 +7,7 @@ import pytest
 from tests.support.memories import Connection, get, recall, remember, remember_many
 
 
+@pytest.mark.covers("RP36")
 @pytest.mark.parametrize("mode", ["auto", "lexical", "vector"])
 @pytest.mark.parametrize("copies", [2, 13, 120])
 def test_a_fact_said_in_many_sessions_is_one_hit_with_all_references(
@@ -36,6 +37,7 @@ def test_a_fact_said_in_many_sessions_is_one_hit_with_all_references(
         )
 
 
+@pytest.mark.covers("RP36", "RP38")
 @pytest.mark.parametrize(
     ("one", "other"),
     [

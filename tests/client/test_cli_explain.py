@@ -7,8 +7,6 @@ import pytest
 from remem_pg.cli.explaining import funnel
 from tests.client.cli_runner import Cli
 
-covers = pytest.mark.covers
-
 
 @pytest.fixture
 def filled(db_dsn: str) -> Cli:
@@ -18,7 +16,7 @@ def filled(db_dsn: str) -> Cli:
     return cli
 
 
-@covers("ME31")
+@pytest.mark.covers("ME31")
 def test_explain_shows_the_funnel_a_person_can_read(filled: Cli) -> None:
     done = filled("explain", "how often do we retry?")
     assert done.returncode == 0, done.stderr
@@ -32,7 +30,7 @@ def test_explain_shows_the_funnel_a_person_can_read(filled: Cli) -> None:
     assert "score by signal" in page
 
 
-@covers("ME31")
+@pytest.mark.covers("ME31")
 def test_explain_as_json_is_the_whole_trace(filled: Cli) -> None:
     document = filled.json("explain", "how often do we retry?", "-k", "1")
     assert [hit["ref"] for hit in document["hits"]] == ["retries"]
@@ -76,7 +74,7 @@ def test_explain_of_nothing_says_so(filled: Cli) -> None:
     assert "unknown_workspace" in done.stderr
 
 
-@covers("MN10", "MN11")
+@pytest.mark.covers("MN10", "MN11")
 def test_a_second_look_is_asked_for_by_name_and_explained(filled: Cli) -> None:
     # the hash embedding has no token vectors: the order stays and the reason is printed
     done = filled("recall", "retry", "--rerank", "late", "--option", "rerank=always")

@@ -70,7 +70,7 @@ def refs(result: Any) -> list[str | None]:
 # -- the vectors of questions
 
 
-@pytest.mark.covers("MN6")
+@pytest.mark.covers("MN6", "ME6")
 def test_a_question_is_embedded_once_also_by_siblings(
     open_client: Callable[..., Remem], model: Counting
 ) -> None:

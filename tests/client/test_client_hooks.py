@@ -21,8 +21,6 @@ from remem_pg import (
     hooks,
 )
 
-covers = pytest.mark.covers
-
 
 @pytest.fixture
 def filled(db_dsn: str) -> str:
@@ -58,7 +56,7 @@ def refs(result: RecallResult) -> list[str | None]:
 # before routing
 
 
-@covers("ME10")
+@pytest.mark.covers("ME10")
 def test_a_hook_before_routing_may_change_query_k_and_options(
     opened: Callable[..., Remem],
 ) -> None:
@@ -81,7 +79,7 @@ def test_a_hook_before_routing_may_change_query_k_and_options(
     assert document["before_route"] == {"changed": True}
 
 
-@covers("ME10")
+@pytest.mark.covers("ME10")
 def test_a_hook_that_returns_nothing_changes_nothing(opened: Callable[..., Remem]) -> None:
     quiet = Hooks(before_route=lambda request: None, after_route=lambda request, route: None)
     result = opened(hooks=quiet).recall("retry")
@@ -93,7 +91,7 @@ def test_a_hook_that_returns_nothing_changes_nothing(opened: Callable[..., Remem
 # after routing
 
 
-@covers("ME10", "ME9")
+@pytest.mark.covers("ME10", "ME9")
 def test_a_hook_after_routing_sees_the_route_and_may_change_its_arms(
     opened: Callable[..., Remem],
 ) -> None:
@@ -112,7 +110,7 @@ def test_a_hook_after_routing_sees_the_route_and_may_change_its_arms(
     assert set(opened().recall_explain("retry")["arms"]) > {"lexical"}
 
 
-@covers("ME10")
+@pytest.mark.covers("ME10")
 def test_a_hook_after_routing_may_change_weights_and_the_caller_stands_above_it(
     opened: Callable[..., Remem],
 ) -> None:
@@ -128,7 +126,7 @@ def test_a_hook_after_routing_may_change_weights_and_the_caller_stands_above_it(
     assert overrides.get("graph", "never") == "never"
 
 
-@covers("ME10")
+@pytest.mark.covers("ME10")
 @pytest.mark.parametrize("wrong", [None, 3, {"query": "x"}, RecallRequest("x", "five")])  # type: ignore[arg-type]
 def test_a_hook_that_raises_or_answers_nonsense_is_left_out_and_named(
     opened: Callable[..., Remem], wrong: Any
@@ -145,7 +143,7 @@ def test_a_hook_that_raises_or_answers_nonsense_is_left_out_and_named(
     assert result.trace["before_route"]["error"]
 
 
-@covers("ME10")
+@pytest.mark.covers("ME10")
 @pytest.mark.parametrize("wrong", [None, 3, {"arms": object()}])
 def test_a_hook_after_routing_that_fails_is_left_out_and_named(
     opened: Callable[..., Remem], wrong: Any
@@ -185,7 +183,7 @@ async def test_the_async_client_calls_the_same_hooks(filled: str) -> None:
 # expansion
 
 
-@covers("MN4", "ME5")
+@pytest.mark.covers("MN4", "ME5")
 def test_an_expanders_texts_are_searched_beside_the_query(opened: Callable[..., Remem]) -> None:
     mem = opened(expander=lambda query: ["Ana likes oat milk in her coffee."])
     result = mem.recall("breakfast habits")
@@ -214,7 +212,7 @@ class Toy:
         return rows
 
 
-@covers("MN4")
+@pytest.mark.covers("MN4")
 def test_an_expansion_is_embedded_beside_the_query(db_dsn: str) -> None:
     model = Toy()
     with Remem(
@@ -232,7 +230,7 @@ def test_an_expansion_is_embedded_beside_the_query(db_dsn: str) -> None:
         assert model.texts == ["supper", "my own"]
 
 
-@covers("MN4")
+@pytest.mark.covers("MN4")
 def test_an_expansion_is_clipped_to_four_texts_of_two_hundred_characters() -> None:
     texts = hooks.clipped(["", "  ", "x" * 500, *(f"text {n}" for n in range(9))])
     assert texts == ["x" * 200, "text 0", "text 1", "text 2"]
@@ -250,7 +248,7 @@ def raises(query: str) -> list[str]:
     raise RuntimeError("the language model is away")
 
 
-@covers("MN4")
+@pytest.mark.covers("MN4")
 @pytest.mark.parametrize("expander", [hangs, raises, lambda query: "no list", lambda query: [1]])
 def test_an_expander_that_fails_leaves_the_raw_query_and_is_named(
     opened: Callable[..., Remem], expander: Any, monkeypatch: pytest.MonkeyPatch

@@ -10,8 +10,6 @@ import pytest
 
 from remem_pg import AsyncRemem, InvalidArgument, RecallResult, Remem, UnknownOption
 
-covers = pytest.mark.covers
-
 BODIES = [
     "We retry a failed charge three times, then page.",
     "A retry of a deployment needs a new build number.",
@@ -61,7 +59,7 @@ def refs(result: RecallResult) -> list[str | None]:
     return [hit.ref for hit in result]
 
 
-@covers("MN10")
+@pytest.mark.covers("MN10")
 def test_nothing_is_reranked_unless_a_reranker_is_configured(opened: Callable[..., Remem]) -> None:
     mem = opened(None)
     result = mem.recall("retry")
@@ -71,7 +69,7 @@ def test_nothing_is_reranked_unless_a_reranker_is_configured(opened: Callable[..
         mem.recall("retry", rerank="always")
 
 
-@covers("MN10", "ME29")
+@pytest.mark.covers("MN10", "ME29")
 def test_a_reranker_orders_the_best_hits_and_the_trace_says_so(
     opened: Callable[..., Remem],
 ) -> None:
@@ -93,7 +91,7 @@ def test_a_reranker_orders_the_best_hits_and_the_trace_says_so(
     assert len(reranker.asked) == 1
 
 
-@covers("ME29")
+@pytest.mark.covers("ME29")
 def test_the_reranked_come_before_the_rest(opened: Callable[..., Remem]) -> None:
     reranker = Favourite("no such word")
     mem = opened(reranker, rerank_gate="always", rerank_pool=2)
@@ -116,7 +114,7 @@ def test_the_pool_is_wider_than_what_is_asked_for(opened: Callable[..., Remem]) 
     assert len(reranker.asked[0][1]) == 3
 
 
-@covers("MN10")
+@pytest.mark.covers("MN10")
 def test_a_function_is_a_reranker(opened: Callable[..., Remem]) -> None:
     def longest(query: str, texts: Sequence[str]) -> list[int]:
         return [len(text) for text in texts]
@@ -150,7 +148,7 @@ class Impatient:
     rerank = staticmethod(slow)
 
 
-@covers("MN10")
+@pytest.mark.covers("MN10")
 @pytest.mark.parametrize(
     "reranker",
     [boom, Impatient(), too_few, not_a_number, "./no-such-model", "http://127.0.0.1:9/", "late"],
@@ -172,7 +170,7 @@ def test_a_reranker_that_fails_keeps_the_order_and_is_named(
     assert result.trace["rerank"]["error"]
 
 
-@covers("MN11")
+@pytest.mark.covers("MN11")
 def test_the_gate_skips_a_tight_cluster_and_says_why(opened: Callable[..., Remem]) -> None:
     reranker = Favourite()
     mem = opened(reranker)
@@ -193,7 +191,7 @@ def test_the_gate_skips_a_tight_cluster_and_says_why(opened: Callable[..., Remem
     assert len(reranker.asked) == 1
 
 
-@covers("MN11")
+@pytest.mark.covers("MN11")
 def test_a_contradiction_opens_the_gate(opened: Callable[..., Remem]) -> None:
     reranker = Favourite()
     mem = opened(reranker).workspace("said")
@@ -245,7 +243,7 @@ def test_options_are_checked_with_a_reranker_as_without(opened: Callable[..., Re
     assert mem.workspace("nobody").recall("retry").degraded == ("unknown_workspace",)
 
 
-@covers("MN10")
+@pytest.mark.covers("MN10")
 def test_late_interaction_over_the_clients_own_model(db_dsn: str) -> None:
     with Remem(
         db_dsn, workspace="acme", embedding="minilm", reranker="late", rerank_gate="always"

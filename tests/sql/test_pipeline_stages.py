@@ -94,7 +94,7 @@ def test_the_trace_holds_every_diagnostic(team: Connection) -> None:
     assert explain(team, "acme", "deploy", mode="retrieval_only")["ranking_skipped"] is True
 
 
-@pytest.mark.covers("ME22", "ME23")
+@pytest.mark.covers("ME22", "ME23", "ME15", "ME32")
 def test_a_deadline_that_has_passed_leaves_the_mandatory_arm(team: Connection) -> None:
     trace = explain(team, "acme", '"deploy on Tuesdays" Mei', deadline_ms=0)
     states = {name: arm["state"] for name, arm in trace["arms"].items()}
@@ -184,7 +184,7 @@ def test_an_expansion_adds_terms_and_keeps_the_original_ones_apart(db: Connectio
     assert "lexical" in wide["hits"][0]["arms"]
 
 
-@pytest.mark.covers("MN3", "MN5")
+@pytest.mark.covers("MN3", "MN5", "ME4")
 def test_the_prepared_query_names_what_it_found(team: Connection) -> None:
     query = explain(team, "acme", "Did MÉI decide anything on 8 May 2023?")["query"]
     assert query["normalised"].startswith("did mei decide")

@@ -160,6 +160,7 @@ def test_relevance_by_words_is_the_share_of_their_weight_that_matches(db: Connec
     assert recall(db, "w", "queue pelican", mode="lexical", min_relevance=0.5) == []
 
 
+@pytest.mark.covers("RP29")
 def test_relevance_by_the_vector_follows_the_thresholds_of_the_space(db: Connection) -> None:
     db.execute(
         "select remem.register_space(%s)",
@@ -196,6 +197,7 @@ def test_memories_that_point_the_other_way_come_back_in_order_with_no_relevance(
         assert all(hit.score >= 0 for hit in hits)
 
 
+@pytest.mark.covers("RP28", "ME25")
 def test_signals_say_where_a_hit_comes_from(db: Connection) -> None:
     remember(db, "w", "The queue retries three times.")
     (hit,) = recall(db, "w", "queue retries")

@@ -130,6 +130,7 @@ def test_a_name_inside_a_longer_word_names_nobody(db: Connection) -> None:
     assert "speaker" not in hit.signals
 
 
+@pytest.mark.covers("RP36")
 def test_equal_texts_come_back_once_with_every_reference(db: Connection) -> None:
     said: list[dict[str, Any]] = [
         {"body": "The office moved.", "ref": "a", "source_ref": "mail:1"},
@@ -156,6 +157,7 @@ def test_a_text_without_copies_has_none(db: Connection) -> None:
     assert hit.duplicates is None
 
 
+@pytest.mark.covers("RP36", "RP38")
 def test_texts_that_differ_in_a_number_are_not_copies(db: Connection) -> None:
     remember_many(db, "w", [{"body": f"build {n} failed"} for n in (41, 42, 4.2, -41)])
     assert len(recall(db, "w", "which build failed?")) == 4
@@ -178,6 +180,7 @@ def test_copies_do_not_take_the_place_of_other_hits(db: Connection) -> None:
     assert len(hits[0].duplicates) == 29
 
 
+@pytest.mark.covers("RP36")
 def test_copies_by_the_hundred_do_not_take_the_place_of_other_hits(db: Connection) -> None:
     remember_many(
         db, "w", [{"body": "The office moved.", "session_ref": f"s{n}"} for n in range(300)]

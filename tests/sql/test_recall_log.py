@@ -32,7 +32,7 @@ def filled(db: Connection) -> Connection:
     return db
 
 
-@pytest.mark.covers("MN17")
+@pytest.mark.covers("MN17", "MN18")
 def test_a_cached_recall_writes_one_row_a_call(filled: Connection) -> None:
     answers = [cached(filled, session_ref="s1") for _ in range(2)]
     cold, hot = rows(filled)

@@ -133,6 +133,7 @@ def test_the_lexical_mode_needs_no_vector_and_is_not_degraded(queue: Connection)
     assert all("cosine" not in hit.signals for hit in hits)
 
 
+@pytest.mark.covers("ME30")
 def test_retrieval_only_keeps_every_copy_and_adds_no_context(db: Connection) -> None:
     remember_many(db, "w", [{"body": "The queue.", "session_ref": f"s{n}"} for n in range(5)])
     hits = recall(db, "w", "queue", mode="retrieval_only")
@@ -164,6 +165,7 @@ def test_reciprocal_rank_fusion_is_the_published_formula(db: Connection) -> None
     assert scores == pytest.approx({"both": 1, "second": second / both, "near": near / both})
 
 
+@pytest.mark.covers("RP30")
 def test_max_fusion_takes_the_better_share(db: Connection) -> None:
     db.execute(
         "select remem.register_space(%s)",

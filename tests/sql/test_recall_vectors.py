@@ -185,6 +185,7 @@ def test_hits_come_in_the_order_of_their_cosine(tiny: Connection) -> None:
     assert cosines == pytest.approx([1, 0.6, 0], abs=1e-3)
 
 
+@pytest.mark.covers("ME25")
 def test_both_scores_are_known_for_the_hits_of_either_arm(tiny: Connection) -> None:
     hits = {hit.ref: hit.signals for hit in recall(tiny, "w", "office", embedding=[1, 0])}
     assert hits["c"]["cosine"] == 0

@@ -81,6 +81,7 @@ def test_an_identifier_is_found_however_it_is_written(
     assert recall(identifiers, "w", f"why {written}")[0].body == IDENTIFIERS["ERR_4071"]
 
 
+@pytest.mark.covers("RP28")
 def test_a_long_question_finds_the_memory_that_shares_three_of_its_words(
     db: Connection,
 ) -> None:
@@ -134,6 +135,7 @@ def test_a_word_inside_a_sentence_without_spaces_is_found(
     assert recall(db, "w", word)[0].body == memory
 
 
+@pytest.mark.covers("MN3")
 @pytest.mark.parametrize(
     "query",
     ["cafe creme", "CAFÉ CRÈME", "Cafe\u0301 cre\u0300me", "ｃａｆｅ ｃｒｅｍｅ", "café crème"],
@@ -215,6 +217,7 @@ def test_a_query_of_many_words_finds_the_memory_of_its_rarest(db: Connection) ->
     assert recall(db, "w", query, mode="lexical")[0].ref == "hit"
 
 
+@pytest.mark.covers("ME16")
 def test_a_word_said_more_often_weighs_more_and_a_longer_text_less(db: Connection) -> None:
     remember(db, "w", "queue garden", ref="once")
     remember(db, "w", "queue queue", ref="twice")
@@ -223,12 +226,14 @@ def test_a_word_said_more_often_weighs_more_and_a_longer_text_less(db: Connectio
     assert [hit.ref for hit in hits] == ["twice", "once", "long"]
 
 
+@pytest.mark.covers("ME16")
 def test_a_rare_word_weighs_more_than_a_common_one(db: Connection) -> None:
     remember_many(db, "w", [{"body": f"queue number {n}"} for n in range(30)])
     remember(db, "w", "pelican sighting", ref="rare")
     assert recall(db, "w", "queue pelican", mode="lexical")[0].ref == "rare"
 
 
+@pytest.mark.covers("ME4")
 def test_the_terms_of_a_query_are_told(db: Connection) -> None:
     remember(db, "w", "The queue retries.")
     terms = explain(db, "w", "How does the queue retry ERR_4071?")["query"]["terms"]

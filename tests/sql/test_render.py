@@ -66,6 +66,7 @@ def test_compact_groups_by_kind_one_line_a_hit(db: Connection) -> None:
     ]
 
 
+@pytest.mark.covers("MN16")
 def test_verbose_shows_where_a_hit_comes_from(db: Connection) -> None:
     shown = render(
         db,

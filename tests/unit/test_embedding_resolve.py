@@ -223,7 +223,7 @@ def test_a_model_is_used_as_it_is() -> None:
     assert resolve_embedding(model).model is model
 
 
-@pytest.mark.covers("RP17")
+@pytest.mark.covers("RP17", "MN7")
 def test_a_function_with_an_id_and_dimensions_is_a_model() -> None:
     def letters(texts: Sequence[str]) -> Any:
         return [[float(len(text)), 1.0] for text in texts]

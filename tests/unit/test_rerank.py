@@ -39,8 +39,6 @@ from remem_pg.rerank_gate import decide
 from remem_pg.rerank_http import HttpReranker, scores_of
 from remem_pg.stages import open_stages
 
-covers = pytest.mark.covers
-
 
 def hit(number: int, score: float, body: str = "", **fields: Any) -> Hit:
     return Hit(
@@ -69,13 +67,13 @@ class Tokens:
 # late interaction
 
 
-@covers("MN10")
+@pytest.mark.covers("MN10")
 def test_late_interaction_is_the_share_of_the_questions_words_that_a_text_has() -> None:
     scores = LateInteraction(Tokens()).rerank("red round", ["blue red", "round red", "round"])
     assert scores == pytest.approx([0.5, 1.0, 0.5])
 
 
-@covers("MN10")
+@pytest.mark.covers("MN10")
 def test_a_word_that_every_text_has_counts_less() -> None:
     texts = ["red round", "red square", "red blue", "round"]
     scores = LateInteraction(Tokens()).rerank("red round", texts)
@@ -183,7 +181,7 @@ def cross(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Path, type[P
     return tmp_path, session
 
 
-@covers("MN10")
+@pytest.mark.covers("MN10")
 @pytest.mark.parametrize("columns", [1, 2])
 def test_a_cross_encoder_reads_question_and_text_as_one_pair(
     cross: tuple[Path, type[PairSession]], columns: int
@@ -255,7 +253,7 @@ def endpoint() -> Iterator[tuple[str, list[Any], Callable[[int, Any], None]]]:
     server.server_close()
 
 
-@covers("MN10")
+@pytest.mark.covers("MN10")
 def test_an_endpoint_is_asked_in_the_common_form(
     endpoint: tuple[str, list[Any], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,7 +330,7 @@ def test_arguments_of_the_client_are_checked_at_once() -> None:
 # the gate
 
 
-@covers("MN11")
+@pytest.mark.covers("MN11")
 def test_a_tight_cluster_without_contradiction_is_not_looked_at_again() -> None:
     tight = [hit(n, 1.5 - n / 100) for n in range(1, 7)]
     skipped = decide("cluster", tight, "auto")
@@ -344,7 +342,7 @@ def test_a_tight_cluster_without_contradiction_is_not_looked_at_again() -> None:
     assert decide("always", tight, "auto").rerank is True
 
 
-@covers("MN11")
+@pytest.mark.covers("MN11")
 def test_a_contradiction_at_the_top_is_always_looked_at() -> None:
     hits = [
         hit(1, 1.5, "Three times.", title="Retries", relevance=0.99),
@@ -356,7 +354,7 @@ def test_a_contradiction_at_the_top_is_always_looked_at() -> None:
         assert "contradict" in decision.reason
 
 
-@covers("MN11")
+@pytest.mark.covers("MN11")
 def test_the_servers_count_stands_above_the_clients() -> None:
     hits = [hit(1, 1.5), hit(2, 0.1)]
     said = {"rerank": False, "reason": "they cluster", "spread": 0.01, "contradictions": 0}
@@ -368,7 +366,7 @@ def test_the_servers_count_stands_above_the_clients() -> None:
     assert decide("cluster", hits, "auto", {}).source == "client"
 
 
-@covers("MN11")
+@pytest.mark.covers("MN11")
 def test_the_top_gate_asks_how_sure_the_first_hit_is() -> None:
     for relevance, rerank in ((0.93, False), (0.91, True)):
         hits = [hit(1, 2, relevance=relevance), hit(2, 1)]
@@ -384,7 +382,7 @@ def test_nothing_is_reranked_where_nothing_is_ranked() -> None:
 # the order afterwards
 
 
-@covers("ME29")
+@pytest.mark.covers("ME29")
 def test_a_rerank_score_replaces_the_fused_one() -> None:
     hits = [hit(1, 2.0), hit(2, 1.0), hit(3, 0.5, signals={"vector": 0.3})]
     found = in_order(hits, [-4, 9, 2.5], None)

@@ -60,14 +60,14 @@ create table remem.route (
 );
 comment on table remem.route is 'From the kind a query hints at to arms, pool, fallback pools, graph depth and weights.';
 insert into remem.route (workspace, kind, arms, pool, keywords) values
-  ('', 'general', '{vector,lexical,pointer,phrase,attribute}', null, '{}'),
-  ('', 'semantic', '{vector,lexical,pointer,phrase,attribute}', null, '{}'),
-  ('', 'episodic', '{vector,lexical,pointer,phrase}', null, '{when,yesterday,happened,incident,during}'),
-  ('', 'decision', '{vector,lexical,pointer,phrase,attribute}', 'decision', '{decide,decided,decision,agreed,chose,choose,choice}'),
-  ('', 'preference', '{vector,lexical,pointer,phrase,attribute}', 'preference', '{prefer,prefers,preference,like,likes,favourite,favorite}'),
+  ('', 'general', '{vector,lexical,phrase,attribute}', null, '{}'),
+  ('', 'semantic', '{vector,lexical,phrase,attribute}', null, '{}'),
+  ('', 'episodic', '{vector,lexical,phrase}', null, '{when,yesterday,happened,incident,during}'),
+  ('', 'decision', '{vector,lexical,phrase,attribute}', 'decision', '{decide,decided,decision,agreed,chose,choose,choice}'),
+  ('', 'preference', '{vector,lexical,phrase,attribute}', 'preference', '{prefer,prefers,preference,like,likes,favourite,favorite}'),
   ('', 'procedure', '{vector,lexical,phrase,attribute}', 'procedure', '{how,steps,procedure,runbook,instructions}'),
-  ('', 'task', '{vector,lexical,pointer,phrase}', 'task', '{todo,task,pending,unfinished,open}'),
-  ('', 'other', '{vector,lexical,pointer,phrase,attribute}', null, '{}');
+  ('', 'task', '{vector,lexical,phrase}', 'task', '{todo,task,pending,unfinished,open}'),
+  ('', 'other', '{vector,lexical,phrase,attribute}', null, '{}');
 
 -- ---- the log of recalls (append-only) and the cache of answers
 create table remem.recall_log (
@@ -122,6 +122,7 @@ alter table remem.query_cache enable row level security;
 -- The prepared query that every arm takes.
 create type remem._query as (
   workspace text, space_no int, text text, folded text,
+  words text,                                                             -- folded, only letters and digits, single spaces around each word
   lexemes text[], frequencies bigint[], idfs float8[], idf_mass float8,   -- in parallel, rarest first
   original_lexemes text[], expanded_lexemes text[], excluded text[],      -- excluded: lexemes behind a minus
   vector real[], more_vectors jsonb,                                      -- the query's, and those of expansions
@@ -132,9 +133,9 @@ create type remem._query as (
 );
 comment on type remem._query is 'A prepared query: what the arms are given; internal.';
 
--- What one arm did. scores run in parallel with memory_nos, best first.
+-- What one arm did. scores run in parallel with memory_nos, best first; matched (idf mass) only of the lexical arm.
 create type remem._arm_result as (
-  arm text, state text, memory_nos bigint[], scores float8[], elapsed_ms float8, error text
+  arm text, state text, memory_nos bigint[], scores float8[], matched float8[], elapsed_ms float8, error text
 );
 comment on type remem._arm_result is 'The finds and the state of one arm; internal.';
 

@@ -279,7 +279,7 @@ def _search(
 
 def _wants_vector(options: Mapping[str, Any]) -> bool:
     arms = options.get("arms")
-    return options.get("mode") != "lexical" and (not arms or "vector" in arms)
+    return options.get("mode") != "lexical" and (not arms or "vector" in arms or "fusion" in arms)
 
 
 def _expanded_texts(options: Mapping[str, Any]) -> list[str]:

@@ -42,27 +42,26 @@ create or replace function remem._language_dictionaries(language text) returns r
 language plpgsql stable parallel safe set search_path = pg_catalog, remem, pg_temp
 as $body$
 declare
-  v_config oid;
+  v_dictionaries regdictionary[];
 begin
-  select c.oid into v_config
+  select array(
+    select m.mapdict::regdictionary
+    from ts_token_type(c.cfgparser) as t
+      join pg_ts_config_map as m on m.mapcfg = c.oid and m.maptokentype = t.tokid
+    where t.alias = 'word'
+    order by m.mapseqno
+  ) into v_dictionaries
   from pg_ts_config as c join pg_namespace as n on n.oid = c.cfgnamespace
   where _language_dictionaries.language in (c.cfgname::text, n.nspname || '.' || c.cfgname)
   order by n.nspname <> 'pg_catalog', c.oid
   limit 1;
-  if v_config is null then
+  if not found then
     perform remem._raise(
       'RM001', jsonb_build_object('argument', 'language', 'value', _language_dictionaries.language),
       'Use one of: select cfgname from pg_ts_config'
     );
   end if;
-  return array(
-    select m.mapdict::regdictionary
-    from pg_ts_config as c
-      cross join lateral ts_token_type(c.cfgparser) as t
-      join pg_ts_config_map as m on m.mapcfg = c.oid and m.maptokentype = t.tokid
-    where c.oid = v_config and t.alias = 'word'
-    order by m.mapseqno
-  );
+  return v_dictionaries;
 end
 $body$;
 comment on function remem._language_dictionaries(text) is

@@ -38,11 +38,11 @@ begin
     perform remem._raise('RM201', jsonb_build_object('item', nullif(item_no, 0), 'space', space.name,
       'expected', space.dimensions, 'got', cardinality(embedding)), 'remem embeddings status');
   end if;
-  if exists (select from unnest(embedding) e where e is null or e in ('NaN', 'Infinity', '-Infinity')) then
+  if array_position(embedding, null) is not null or 'NaN' = any (embedding) or 'Infinity' = any (embedding) or '-Infinity' = any (embedding) then
     perform remem._raise('RM203', jsonb_build_object('item', nullif(item_no, 0), 'problem', 'not finite'),
       'Every component must be a finite number');
   end if;
-  if item_no > 0 and not exists (select from unnest(embedding) e where e <> 0) then
+  if item_no > 0 and 0 = all (embedding) then
     perform remem._raise('RM203', jsonb_build_object('item', item_no, 'problem', 'zero vector'),
       'A zero vector has no direction: leave the embedding out');
   end if;

@@ -1,8 +1,8 @@
 -- The pointer index: kept by the writers' path, rebuilt in batches. No row of it is shared by two memories, so
 -- writers of the same names never wait for each other.
 
--- The names that live rows have, found anew in what is stored. One path for new rows, for rows that come back
--- and for a rebuild.
+-- The names that live rows have, found anew in what is stored, and =attribute where a row says that of a subject (no
+-- name begins like that). One path for new rows, for rows that come back and for a rebuild.
 create or replace function remem._memory_names(workspace text, memory_nos bigint[])
 returns table (memory_no bigint, name text, given boolean)
 language sql stable rows 100
@@ -13,6 +13,12 @@ as $$
   join remem.memory m on m.workspace = _memory_names.workspace and m.memory_no = w.memory_no
   cross join lateral remem._extract_entities(concat_ws(E'\n', m.title, m.summary, m.body),
     array[m.speaker, m.subject, m.topic_key] || m.tags || m.aliases, m.entities) e
+  union all
+  select m.memory_no, a.name, true
+  from unnest(memory_nos) w (memory_no)
+  join remem.memory m on m.workspace = _memory_names.workspace and m.memory_no = w.memory_no
+  cross join lateral (select '=' || btrim(remem._words(remem._fold(m.attribute))) as name) a
+  where m.subject is not null and octet_length(a.name) between 2 and 128
 $$;
 comment on function remem._memory_names(text, bigint[]) is 'The names of memories, extracted from what is stored.';
 

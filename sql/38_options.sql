@@ -35,6 +35,9 @@ declare
   v_options jsonb := v_known || coalesce(options, '{}');
   v_key text;
 begin
+  if options = '{}' then
+    return v_known;
+  end if;
   if options is not null and jsonb_typeof(options) <> 'object' then
     perform remem._raise('RM001', jsonb_build_object('argument', 'options', 'got', jsonb_typeof(options)), 'Options are a JSON object');
   end if;
@@ -45,8 +48,8 @@ begin
   perform remem._check_member('mode', v_options ->> 'mode', '{auto,lexical,vector,retrieval_only,simple}', null);
   perform remem._check_member('fusion', v_options ->> 'fusion', '{weighted,rrf,max}', null);
   perform remem._check_list('arms', v_options -> 'arms', '{vector,lexical,pointer,phrase,attribute,fusion}');
-  if v_options ->> 'mode' in ('lexical', 'vector') and jsonb_typeof(v_options -> 'arms') = 'array'
-     and v_options -> 'arms' <> '[]' and not v_options -> 'arms' ? (v_options ->> 'mode') then
+  if v_options ->> 'mode' in ('lexical', 'vector', 'simple') and jsonb_typeof(v_options -> 'arms') = 'array' and v_options -> 'arms' <> '[]'
+     and not v_options -> 'arms' ? (case v_options ->> 'mode' when 'simple' then 'vector' else v_options ->> 'mode' end) then
     perform remem._raise('RM001', jsonb_build_object('argument', 'arms', 'value', v_options -> 'arms', 'mode', v_options -> 'mode'),
       'This mode needs its own arm: leave arms out');
   end if;

@@ -11,24 +11,25 @@ as $$
 $$;
 comment on function remem._route(text, text) is 'The route of a kind in a workspace; of general where the kind has none.';
 
--- The kind that the words of a query hint at, by the routes' keywords; null when none does.
-create or replace function remem._kind_hint(workspace text, folded text) returns text
-language sql stable
+-- The route that the words of a query hint at, by the routes' keywords; of general where none does.
+create or replace function remem._hinted_route(workspace text, query text) returns remem.route
+language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
-  with word as (
-    select distinct w from string_to_table(
-      regexp_replace(folded collate "C", '[^' || remem._chars_word() || ']+', ' ', 'g'), ' ') w where w <> ''
-  ), route as (
-    select distinct on (r.kind) r.* from remem.route r
-    where r.workspace in (_kind_hint.workspace, '') order by r.kind, r.workspace desc
-  )
-  select r.kind from route r cross join lateral (
-    select count(*) as n from word where word.w = any (r.keywords)) k
-  where k.n > 0 and r.kind <> 'general'
-  order by k.n desc, r.kind limit 1
+declare
+  v_words text[] := string_to_array(btrim(remem._words(remem._fold(left(query, 2000)))), ' ');
+  v_route remem.route;
+begin
+  select r.* into v_route
+  from (
+    select distinct on (x.kind) x.* from remem.route x
+    where x.workspace in (_hinted_route.workspace, '') order by x.kind, x.workspace desc) r
+  where r.keywords && v_words or r.kind = 'general'
+  order by (r.kind <> 'general')::int * (select count(*) from unnest(r.keywords) w (word) where w.word = any (v_words)) desc, r.kind limit 1;
+  return v_route;
+end
 $$;
-comment on function remem._kind_hint(text, text) is 'The kind of memory a query asks for, by keywords.';
+comment on function remem._hinted_route(text, text) is 'The route that the words of a query hint at.';
 
 create or replace function remem.put_route(
   kind text, arms text[], workspace text default null, pool text default null, fallback_pools text[] default '{}',
@@ -75,39 +76,45 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
   v_options jsonb;
-  v_kind text;
   v_route remem.route;
 begin
   perform remem._authorize(workspace, 'read');
   v_options := remem._check_options(options);
-  v_kind := coalesce(v_options ->> 'kind', remem._kind_hint(workspace, remem._fold(coalesce(query, ''))));
-  v_route := remem._route(workspace, coalesce(v_kind, 'general'));
-  return jsonb_build_object('kind', v_kind, 'route', v_route.kind, 'arms', to_jsonb(v_route.arms), 'pool', v_route.pool,
+  v_route := case when v_options ->> 'kind' is not null then remem._route(workspace, v_options ->> 'kind')
+    else remem._hinted_route(workspace, coalesce(query, '')) end;
+  return jsonb_build_object('kind', coalesce(v_options ->> 'kind', nullif(v_route.kind, 'general')), 'route', v_route.kind, 'arms', to_jsonb(v_route.arms), 'pool', v_route.pool,
     'fallback_pools', to_jsonb(v_route.fallback_pools), 'graph_depth', v_route.graph_depth, 'weights', v_route.signals);
 end
 $$;
 comment on function remem.route_of(text, text, jsonb) is
   'The route that recall would take for a query: kind, arms, pool, graph depth, weights.';
 
--- Rows of a kind that stand for it: pinned or important ones; where there are none, the kind's own (newest first),
--- then those of the fallback pools.
+-- Rows of a kind that stand for it, at most 100: pinned or important ones; where there are none, the newest of the kind
+-- among the workspace's latest 2,000, else any; then those of the fallback pools.
 create or replace function remem._pool(query remem._query, route remem.route) returns bigint[]
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
+  c_recent constant int := 2000;
   v_kind text;
+  v_from text;
+  v_path text;
   v_rows bigint[];
-  v_important boolean;
 begin
   foreach v_kind in array array[route.pool] || route.fallback_pools loop
-    foreach v_important in array '{true,false}'::boolean[] loop
-      execute format('select array_agg(s.memory_no) from (select m.memory_no from remem.memory m'
-        ' where m.workspace = $1 and m.attrs @@ %L and m.superseded_at is null and m.forgotten_at is null'
+    v_path := format('$.workspace == %s && $.kind == %s', to_jsonb(query.workspace), to_jsonb(v_kind));
+    foreach v_from in array array[
+      format('(select * from remem.memory x where x.workspace = $1 and x.attrs @@ %L order by x.importance desc, x.memory_no desc)',
+        v_path || ' && ($.pinned == true || $.importance >= 0.8)'),
+      format('(select * from (select * from remem.memory x where x.workspace = $1 order by x.memory_no desc limit %s) x where x.attrs @@ %L)',
+        c_recent, v_path),
+      format('(select * from remem.memory x where x.workspace = $1 and x.attrs @@ %L)', v_path)
+    ] loop
+      execute 'select array_agg(s.memory_no) from (select m.memory_no from ' || v_from || ' m'
+        ' where m.superseded_at is null and m.forgotten_at is null'
         ' and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())'
-        ' and ($2 is null or m.memory_no = any ($2)) and ($3 is null or m.attrs @@ $3) limit 100) s',
-        format('$.workspace == %s && $.kind == %s%s', to_jsonb(query.workspace), to_jsonb(v_kind),
-          case when v_important then ' && ($.pinned == true || $.importance >= 0.8)' else '' end))
+        ' and ($2 is null or m.memory_no = any ($2)) and ($3 is null or m.attrs @@ $3) limit 100) s'
       into v_rows using query.workspace, query.allowed, query.row_filter;
       if v_rows is not null then
         return v_rows;
@@ -135,7 +142,7 @@ begin
   if query.vector is not null then
     v_cosines := remem._cosines(query.workspace, query.space_no, query.vector, pool);
   end if;
-  v_matched := (remem._bm25s(query.workspace, query.lexemes, query.idfs, query.mean_len, pool)).matched;
+  v_matched := (remem._word_scores(query, pool)).matched;
   return k <= (
     select count(*) from unnest(v_cosines, v_matched) r (cosine, matched)
     where greatest((r.cosine - space.cosine_floor) / (space.cosine_full - space.cosine_floor),

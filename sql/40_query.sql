@@ -6,42 +6,60 @@ language sql immutable parallel safe
 return ln(1 + (greatest(documents, frequency) - frequency + 0.5) / (frequency + 0.5));
 comment on function remem._idf(bigint, bigint) is 'BM25 inverse document frequency, never negative.';
 
--- Distinct lexemes of a query with their document frequencies, rare ones first. A frequency is counted
--- exactly up to `cap` by the index alone; beyond, the middle between cap and all is assumed. Of a long query
--- the 64 rarest lexemes that occur are asked, told apart by a short count.
+-- Distinct lexemes of a query with their document frequencies, rare ones first. A frequency is counted exactly up to
+-- `cap` by the index alone; beyond, it is estimated from how close together the rows lie that hold the word, looked at
+-- in four places of the workspace. Of a long query the 64 rarest lexemes that occur are asked, told apart by a short count.
 create or replace function remem._query_terms(
   workspace text, query text, dictionaries regdictionary[], documents bigint, cap int,
-  out lexemes text[], out frequencies bigint[], out idfs float8[]
+  out lexemes text[], out frequencies bigint[], out idfs float8[], out idf_mass float8
 )
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
+declare
+  c_sample constant int := 100;
 begin
-  select coalesce(array_agg(t.lexeme order by t.frequency, t.lexeme), '{}'),
-    coalesce(array_agg(t.frequency order by t.frequency, t.lexeme), '{}'),
-    coalesce(array_agg(remem._idf(documents, t.frequency) order by t.frequency, t.lexeme), '{}')
-  into lexemes, frequencies, idfs
-  from (
-    select l.lexeme,
-      case when c.n > cap then greatest(cap, sqrt(cap::float8 * documents)::bigint) else c.n end as frequency
+  lexemes := array(select x.lexeme from remem._lexemes(left(query, 20000), dictionaries) x);
+  begin
+    if cardinality(lexemes) > 64 then
+      lexemes := array(
+        select l.lexeme from unnest(lexemes) l (lexeme)
+        cross join lateral (select count(*) as n from (select from remem.posting p
+          where p.workspace = _query_terms.workspace and p.lexeme = l.lexeme limit 200) s) c
+        order by c.n = 0, c.n, l.lexeme limit 64);
+    end if;
+    select coalesce(array_agg(t.lexeme), '{}'), coalesce(array_agg(t.n), '{}') into lexemes, frequencies
     from (
-      select a.lexeme,
-        row_number() over (order by case when a.asked > 64 then (
-          select count(*) + case when count(*) = 0 then 1000 else 0 end from (
-            select from remem.posting p
-            where p.workspace = _query_terms.workspace and p.lexeme = a.lexeme limit 200) s) end, a.lexeme) as place
+      select l.lexeme, c.n from unnest(lexemes) l (lexeme)
+      cross join lateral (select count(*) as n from (select from remem.posting p
+        where p.workspace = _query_terms.workspace and p.lexeme = l.lexeme limit cap + 1) s) c
+      order by c.n, l.lexeme) t;
+    if frequencies[cardinality(frequencies)] > cap then
+      with extent as materialized (
+        select (select min(m.memory_no) from remem.memory m where m.workspace = _query_terms.workspace) as low,
+          (select max(m.memory_no) from remem.memory m where m.workspace = _query_terms.workspace) as high
+      )
+      select array_agg(t.lexeme), array_agg(t.n) into lexemes, frequencies
       from (
-        select x.lexeme, count(*) over () as asked
-        from remem._lexemes(left(query, 20000), dictionaries) x
-      ) a
-    ) l
-    cross join lateral (
-      select count(*) as n from (
-        select from remem.posting p
-        where p.workspace = _query_terms.workspace and p.lexeme = l.lexeme limit cap + 1) s
-    ) c
-    where l.place <= 64
-  ) t;
+        select f.lexeme, case when f.n <= cap then f.n else least(greatest(documents, f.n), greatest(f.n, (
+            select avg(s.n / greatest(case when s.n = c_sample then s.last else e.high end - p.start + 1, 1)::float8) * (e.high - e.low + 1)
+            from extent e
+            cross join lateral (select e.low + q * (e.high - e.low) / 4 as start from generate_series(0, 3) q) p
+            cross join lateral (select count(*) as n, max(x.memory_no) as last from (
+              select o.memory_no from remem.posting o
+              where o.workspace = _query_terms.workspace and o.lexeme = f.lexeme and o.memory_no >= p.start
+              order by o.memory_no limit c_sample) x) s
+            group by e.low, e.high)::bigint)) end as n
+        from unnest(lexemes, frequencies) f (lexeme, n)
+        order by 2, 1) t;
+    end if;
+  exception when others then
+    frequencies := array_fill(0::bigint, array[cardinality(lexemes)]);  -- the arm meets the broken table, and says so
+  end;
+  select array_agg(t.idf order by t.n), sum(t.idf) into idfs, idf_mass
+  from (select f.n, remem._idf(documents, f.frequency) as idf from unnest(frequencies) with ordinality f (frequency, n)) t;
+  idfs := coalesce(idfs, '{}');
 end
 $$;
 comment on function remem._query_terms(text, text, regdictionary[], bigint, int) is 'The lexemes a query asks for, rarest first.';
@@ -107,49 +125,65 @@ comment on function remem._time_hint(text, timestamptz) is 'The time a query nam
 -- The prepared query and what it lacks. The caller has found the workspace and checked the options.
 create or replace function remem._prepare_query(
   workspace remem.workspace, space remem.embedding_space, query text, query_embedding real[], options jsonb, arms text[],
-  out prepared remem._query, out degraded text[]
+  kind_hint text, out prepared remem._query, out embedding_ms float8, out degraded text[]
 )
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
+#variable_conflict use_column
 declare
-  c_budget constant int := 20000;
+  c_cap constant int := 1000;        -- up to which document frequencies are counted
   c_selective constant int := 5000;
+  v_workspace text := workspace.workspace;
+  v_space_no int := space.space_no;
   v_dictionaries regdictionary[] := remem._language_dictionaries(workspace.language);
-  v_asked text;
+  v_asked text := left(query, 20000);
   v_expanded text;
+  v_counts record;
   v_terms record;
+  v_vector record;
+  v_time record;
+  v_started timestamptz;
 begin
+  embedding_ms := 0;
   degraded := '{}';
-  prepared.workspace := workspace.workspace;
-  prepared.space_no := space.space_no;
+  prepared.workspace := v_workspace;
+  prepared.space_no := v_space_no;
   prepared.text := query;
-  prepared.folded := remem._fold(left(query, 20000));
-  select t.n, greatest(t.doc_len::float8 / greatest(t.n, 1), 1) into prepared.documents, prepared.mean_len
-  from remem._count_tally(workspace.workspace, 0) t;
-  prepared.vectors := (remem._count_tally(workspace.workspace, space.space_no)).n;
+  prepared.folded := remem._fold(v_asked);
+  prepared.words := remem._words(prepared.folded);
+  prepared.kind_hint := kind_hint;
+  select coalesce(sum(t.rows_delta) filter (where t.space_no = 0), 0) as documents,
+    coalesce(sum(t.doc_len_delta) filter (where t.space_no = 0), 0) as doc_len,
+    coalesce(sum(t.rows_delta) filter (where t.space_no = v_space_no), 0) as vectors,
+    exists (select from remem.memory m where m.workspace = v_workspace and (m.valid_from is not null or m.valid_to is not null)
+      and m.superseded_at is null and m.forgotten_at is null and (m.valid_to <= now() or m.valid_from > now())) as check_validity
+  into v_counts
+  from remem.tally t where t.workspace = v_workspace and t.space_no in (0, v_space_no);
+  prepared.documents := v_counts.documents;
+  prepared.mean_len := greatest(v_counts.doc_len::float8 / greatest(v_counts.documents, 1), 1);
+  prepared.vectors := v_counts.vectors;
+  prepared.check_validity := v_counts.check_validity;
 
   -- Web-search syntax: "quoted phrases" and -excluded words (a hyphen before a letter).
-  v_asked := left(query, 20000);
   if v_asked ~ '["\u201c\u201e\u00ab]' then
     prepared.phrases := array(select btrim(m[1]) from regexp_matches(prepared.folded collate "C",
       '["\u201c\u201e\u00ab]([^"\u201c\u201d\u201e\u00ab\u00bb]{2,250})["\u201c\u201d\u00bb]', 'g') m where btrim(m[1]) <> '' limit 8);
   end if;
-  if v_asked ~ '(^|\s)-[^\s0-9"-]' then
+  if strpos(v_asked, '-') > 0 and v_asked ~ '(^|\s)-[^\s0-9"-]' then
     prepared.excluded := array(select distinct l.lexeme
       from regexp_matches(v_asked collate "C", '(?:^|\s)-([^\s0-9"-][^\s"]*)', 'g') m cross join lateral remem._lexemes(m[1], v_dictionaries) l limit 16);
     v_asked := regexp_replace(v_asked collate "C", '(^|\s)-[^\s0-9"-][^\s"]*', ' ', 'g');
   end if;
 
   -- Terms of the query and, apart, those an expansion adds: both are kept, so that the trace can tell.
-  v_expanded := (select string_agg(left(e, 2000), E'\n') from jsonb_array_elements_text(
-    case when jsonb_typeof(options -> 'expanded') = 'array' then options -> 'expanded' else '[]' end) e);
-  select t.* into v_terms from remem._query_terms(workspace.workspace, v_asked, v_dictionaries, prepared.documents, c_budget) t;
+  v_terms := remem._query_terms(v_workspace, v_asked, v_dictionaries, prepared.documents, c_cap);
   prepared.original_lexemes := v_terms.lexemes;
-  prepared.idf_mass := (select sum(i) from unnest(v_terms.idfs) i);
-  if v_expanded is not null then
-    select t.* into v_terms
-    from remem._query_terms(workspace.workspace, concat_ws(E'\n', v_asked, v_expanded), v_dictionaries, prepared.documents, c_budget) t;
+  prepared.idf_mass := v_terms.idf_mass;
+  if jsonb_typeof(options -> 'expanded') = 'array' then
+    v_expanded := (select string_agg(left(e, 2000), E'\n') from jsonb_array_elements_text(options -> 'expanded') e);
+    v_terms := remem._query_terms(v_workspace, concat_ws(E'\n', v_asked, v_expanded), v_dictionaries, prepared.documents, c_cap);
     prepared.expanded_lexemes := array(select l from unnest(v_terms.lexemes) l where l <> all (prepared.original_lexemes));
     -- An added term is a guess: it counts for less than half of what was asked.
     v_terms.idfs := array(select case when l.lexeme = any (prepared.original_lexemes) then l.idf else 0.4 * l.idf end
@@ -160,9 +194,11 @@ begin
   prepared.idfs := v_terms.idfs;
 
   if arms && '{vector,fusion}' then
-    select v.vector, v.more, _prepare_query.degraded || v.degraded into prepared.vector, prepared.more_vectors, degraded
-    from remem._query_vector(space, query, query_embedding, options) v;
-    if prepared.vectors < prepared.documents and space.space_no <> 1 then  -- the built-in space lacks only texts without features
+    v_started := clock_timestamp();
+    v_vector := remem._query_vector(space, query, query_embedding, options);
+    embedding_ms := remem._ms(v_started);
+    prepared.vector := v_vector.vector; prepared.more_vectors := v_vector.more; degraded := v_vector.degraded;
+    if prepared.vectors < prepared.documents and v_space_no <> 1 then  -- the built-in space lacks only texts without features
       degraded := array_append(degraded, 'stale_rows');
     end if;
   end if;
@@ -174,29 +210,34 @@ begin
   end if;
 
   -- A selective filter is resolved first and searched exactly; otherwise the arms check rows as they go.
-  prepared.check_validity := exists (select from remem.memory m
-    where m.workspace = (_prepare_query.workspace).workspace and (m.valid_from is not null or m.valid_to is not null)
-      and m.superseded_at is null and m.forgotten_at is null and (m.valid_to <= now() or m.valid_from > now()));
-  prepared.row_filter := remem._row_filter(workspace.workspace, options);
-  if prepared.row_filter is not null then
-    prepared.allowed := remem._resolve_filter(workspace.workspace, prepared.row_filter, c_selective);
+  if coalesce(options -> 'filter', 'null') <> 'null' or coalesce(options -> 'kinds', 'null') <> 'null' or coalesce(options -> 'scopes', 'null') <> 'null' then
+    prepared.row_filter := remem._row_filter(v_workspace, options);
+    if prepared.row_filter is not null then
+      prepared.allowed := remem._resolve_filter(v_workspace, prepared.row_filter, c_selective);
+    end if;
   end if;
 
   -- What the query points at: names (topic keys and subjects are among them) and sessions by their refs.
-  if arms && '{pointer,attribute}' then
-    prepared.entities := remem._query_entities(workspace.workspace, prepared.folded);
+  if 'pointer' = any (arms) then
+    begin
+      prepared.entities := remem._query_entities(v_workspace, prepared.folded);
+    exception when others then  -- a broken index of names costs the names
+      degraded := array_append(degraded, 'arm_failed:pointer');
+    end;
   end if;
   -- One probe a word: as a condition over the sessions the split would run for each of them.
   prepared.session_nos := array(
     select distinct s.session_no
     from unnest((string_to_array(btrim(regexp_replace(v_asked, '[\s,;?!"]+', ' ', 'g')), ' '))[1:100]) w (word)
     cross join lateral (select x.session_no from remem.session x
-      where x.workspace = (_prepare_query.workspace).workspace and x.session_ref = w.word offset 0) s);
-  select h.time_from, h.time_to into prepared.time_from, prepared.time_to from remem._time_hint(prepared.folded, now()) h;
-  prepared.kind_hint := coalesce(options ->> 'kind', remem._kind_hint(workspace.workspace, prepared.folded));
+      where x.workspace = v_workspace and x.session_ref = w.word offset 0) s);
+  if prepared.folded collate "C" ~ '[0-9]|yesterday|today|last' then
+    v_time := remem._time_hint(prepared.folded, now());
+    prepared.time_from := v_time.time_from; prepared.time_to := v_time.time_to;
+  end if;
 end
 $$;
-comment on function remem._prepare_query(remem.workspace, remem.embedding_space, text, real[], jsonb, text[]) is
+comment on function remem._prepare_query(remem.workspace, remem.embedding_space, text, real[], jsonb, text[], text) is
   'Query preparation: terms, phrases, names, time and kind hints, vector, filter.';
 
 -- The query's vector: the caller's, if it is of this space; ours where the space is the built-in one. Scaled to

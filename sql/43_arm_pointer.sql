@@ -8,49 +8,37 @@ language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
+#variable_conflict use_column
 declare
+  c_runs constant int := 64;
+  v_workspace text := workspace;
   v_words text[] := (string_to_array(remem._entity_names(replace(folded, E'\n', ' ')), ' '))[1:100];
   v_text text := array_to_string(v_words, ' ');
-  v_runs text[] := '{}';
-  v_aliases boolean := exists (select from remem.entity_alias a where a.workspace = _query_entities.workspace);
+  v_runs text[];
 begin
+  v_runs := array(
+    select r.run
+    from generate_series(1, cardinality(v_words)) w (i)
+    cross join generate_series(1, least(4, cardinality(v_words))) l (n)
+    cross join lateral (select array_to_string(v_words[w.i:w.i + l.n - 1], ' ') as run) r
+    where w.i + l.n - 1 <= cardinality(v_words) and octet_length(r.run) between 2 and 128
+    order by case when cardinality(v_words) > c_runs / 4 then (r.run || ' ') collate "C" ~ remem._entity_openers() end, l.n, w.i limit c_runs);
   if octet_length(v_text) > length(v_text) and v_text collate "C" ~ ('[' || remem._chars_unspaced() || ']{3}') then
     v_runs := array(
       select substr(r.run[1], s.i, l.n)
       from regexp_matches(v_text collate "C", '[' || remem._chars_unspaced() || ']{3,}', 'g') as r (run)
       cross join generate_series(2, 4) as l (n)
       cross join lateral generate_series(1, length(r.run[1]) - l.n + 1) as s (i)
-      order by l.n, s.i limit 64
-    );
+      order by l.n, s.i limit c_runs) || v_runs;
   end if;
+  v_runs := v_runs[:c_runs] || array(
+    select a.other from unnest(v_runs[:c_runs]) r (run)
+    cross join lateral (select e.other from remem.entity_alias e where e.workspace = v_workspace and e.name = r.run limit 8) a
+    where exists (select from remem.entity_alias e where e.workspace = v_workspace));
   return array(
-    select distinct k.name
-    from (
-      select a.run
-      from (
-        select array_to_string(v_words[w.i:w.i + l.n - 1], ' ') as run, w.late, l.n as words, w.i
-        from (
-          select u.i, (u.word || ' ') collate "C" ~ remem._entity_openers() as late from unnest(v_words) with ordinality as u (word, i)
-        ) as w
-        cross join generate_series(1, 4) as l (n)
-        where w.i + l.n - 1 <= cardinality(v_words)
-        union all
-        select u.run, false, 2, u.i from unnest(v_runs) with ordinality as u (run, i)
-      ) as a
-      where octet_length(a.run) between 2 and 128
-      group by a.run
-      order by bool_and(a.late), min(a.words), min(a.i)
-      limit 64
-    ) as r
-    cross join lateral (
-      select r.run as name
-      where exists (select from remem.memory_entity e where e.workspace = _query_entities.workspace and e.name = r.run)
-      union all
-      (select a.other from remem.entity_alias a
-      where v_aliases and a.workspace = _query_entities.workspace and a.name = r.run limit 8)
-    ) as k
-    order by k.name
-  );
+    select distinct r.run from unnest(v_runs) r (run)
+    where exists (select from remem.memory_entity e where e.workspace = v_workspace and e.name = r.run offset 0)
+    order by 1);
 end
 $$;
 comment on function remem._query_entities(text, text) is 'The known names in a query.';

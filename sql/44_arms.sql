@@ -36,7 +36,8 @@ end
 $$;
 comment on function remem._arm_phrase(remem._query, int) is 'Memories that hold the quoted phrases of a query.';
 
--- Memories whose subject and attribute the query both names ("what is Mei's time zone?").
+-- Memories whose subject and attribute the query both names ("what is Mei's time zone?"). Attributes stand in the
+-- pointer index as =name.
 create or replace function remem._arm_attribute(query remem._query, n int) returns table (memory_no bigint, score float8)
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
@@ -44,17 +45,21 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-  v_words text := ' ' || btrim(regexp_replace(query.folded collate "C", '[^' || remem._chars_word() || ']+', ' ', 'g')) || ' ';
+  v_workspace text := query.workspace;
+  v_words text[] := (string_to_array(btrim(query.words), ' '))[1:100];
 begin
   return query
   select m.memory_no, 1::float8
-  from unnest(query.entities) e (name)
-  cross join lateral (select l.memory_no from remem.memory_entity l
-    where l.workspace = query.workspace and l.name = e.name limit 5000) l
-  join remem.memory m on m.workspace = query.workspace and m.memory_no = l.memory_no
-  where m.subject is not null and m.attribute is not null
-    and position(' ' || btrim(regexp_replace(remem._fold(m.attribute) collate "C", '[^' || remem._chars_word() || ']+', ' ', 'g')) || ' ' in v_words) > 0
-    and position(' ' || btrim(regexp_replace(remem._fold(m.subject) collate "C", '[^' || remem._chars_word() || ']+', ' ', 'g')) || ' ' in v_words) > 0
+  from (
+    select distinct '=' || array_to_string(v_words[w.i:w.i + l.n - 1], ' ') as name
+    from generate_series(1, cardinality(v_words)) w (i) cross join generate_series(1, 4) l (n)
+    where w.i + l.n - 1 <= cardinality(v_words)
+  ) a
+  cross join lateral (
+    select e.memory_no from remem.memory_entity e
+    where e.workspace = v_workspace and e.name = a.name order by e.memory_no desc limit 5000) f
+  join remem.memory m on m.workspace = v_workspace and m.memory_no = f.memory_no
+  where position(remem._words(remem._fold(m.subject)) in query.words) > 0
     and (query.allowed is null or m.memory_no = any (query.allowed))
     and (query.row_filter is null or m.attrs @@ query.row_filter)
     and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())
@@ -73,28 +78,32 @@ declare
   -- Comparing all n vectors of a workspace costs 1.8 us each; the index passes over those of others, which costs
   -- about 1.6 ms times the table's vectors over n. Fitted on workspaces of half and a tenth of 200,000 rows.
   c_exact constant float8 := 900;
-  v_exact boolean := query.vectors::float8 * query.vectors <= c_exact * greatest(query.vectors,
-    (select c.reltuples from pg_class c where c.oid = format('remem.embedding_%s', query.space_no)::regclass));
+  v_exact boolean := query.vectors <= c_exact;
+  v_found record;
   v_extra jsonb;
-  v_more record;
 begin
-  select a.memory_nos, a.cosines into memory_nos, cosines from remem._arm_vector(query.workspace, query.space_no, query.vector, n,
-    v_exact, query.allowed, query.row_filter, query.check_validity) a;
-  if cardinality(memory_nos) < least(n, query.vectors) and query.allowed is null and not v_exact then
+  if not v_exact then
+    v_exact := query.vectors::float8 * query.vectors <= c_exact * (
+      select c.reltuples from pg_class c where c.oid = format('remem.embedding_%s', query.space_no)::regclass);
+  end if;
+  v_found := remem._arm_vector(query.workspace, query.space_no, query.vector, n, v_exact, query.allowed, query.row_filter, query.check_validity);
+  if cardinality(v_found.memory_nos) < least(n, query.vectors) and query.allowed is null and not v_exact then
     -- The index scan gave up before it had enough rows of this workspace.
-    select a.memory_nos, a.cosines into memory_nos, cosines from remem._arm_vector(query.workspace, query.space_no, query.vector, n,
-      true, query.allowed, query.row_filter, query.check_validity) a;
+    v_found := remem._arm_vector(query.workspace, query.space_no, query.vector, n, true, query.allowed, query.row_filter, query.check_validity);
+  end if;
+  memory_nos := v_found.memory_nos; cosines := v_found.cosines;
+  if query.more_vectors is null then
+    return;
   end if;
   for v_extra in select e from jsonb_array_elements(query.more_vectors) e loop
-    select a.* into v_more from remem._arm_vector(query.workspace, query.space_no,
-      array(select x::real from jsonb_array_elements_text(v_extra) x), n, v_exact, query.allowed, query.row_filter,
-      query.check_validity) a;
+    v_found := remem._arm_vector(query.workspace, query.space_no, array(select x::real from jsonb_array_elements_text(v_extra) x), n,
+      v_exact, query.allowed, query.row_filter, query.check_validity);
     select array_agg(b.memory_no order by b.cosine desc, b.memory_no), array_agg(b.cosine order by b.cosine desc, b.memory_no)
     into memory_nos, cosines
     from (
       select u.memory_no, max(u.cosine) as cosine
       from (select * from unnest(memory_nos, cosines) f (memory_no, cosine)
-        union all select * from unnest(v_more.memory_nos, v_more.cosines) g (memory_no, cosine)) u
+        union all select * from unnest(v_found.memory_nos, v_found.cosines) g (memory_no, cosine)) u
       group by u.memory_no order by 2 desc, 1 limit n
     ) b;
   end loop;
@@ -102,45 +111,71 @@ end
 $$;
 comment on function remem._arm_vectors(remem._query, int) is 'The vector arm over all vectors of a query.';
 
--- One arm by name, as memory numbers with scores. The lexical arm has a door of its own (it scores for others too).
-create or replace function remem._run_arm(arm text, query remem._query, n int, out memory_nos bigint[], out scores float8[])
+-- One arm by name, as memory numbers with scores, best first; matched is known of the lexical arm only.
+create or replace function remem._run_arm(
+  arm text, query remem._query, n int, budget int, out memory_nos bigint[], out scores float8[], out matched float8[]
+)
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_found record;
+begin
+  case arm
+    when 'vector' then
+      v_found := remem._arm_vectors(query, n);
+      memory_nos := v_found.memory_nos; scores := v_found.cosines;
+    when 'lexical' then
+      v_found := remem._arm_lexical(query, n, budget);
+      memory_nos := v_found.memory_nos; scores := v_found.scores; matched := v_found.matched;
+    when 'pointer' then
+      select array_agg(a.memory_no), array_agg(a.score) into memory_nos, scores
+      from (select p.* from remem._arm_pointer(query, n) p order by p.score desc, p.memory_no) a;
+    when 'phrase' then
+      select array_agg(a.memory_no), array_agg(a.score) into memory_nos, scores
+      from (select p.* from remem._arm_phrase(query, n) p order by p.score desc, p.memory_no) a;
+    when 'attribute' then
+      select array_agg(a.memory_no), array_agg(a.score) into memory_nos, scores
+      from (select p.* from remem._arm_attribute(query, n) p order by p.score desc, p.memory_no) a;
+  end case;
+  memory_nos := coalesce(memory_nos, '{}');
+  scores := coalesce(scores, '{}');
+  matched := coalesce(matched, '{}');
+end
+$$;
+comment on function remem._run_arm(text, remem._query, int, int) is 'Runs one arm by its name.';
+
+-- Whether any live memory says an attribute of a subject. Where the index of names is broken the arm will say so.
+create or replace function remem._has_attributes(workspace text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
 begin
-  case arm
-    when 'vector' then
-      select a.memory_nos, a.cosines into memory_nos, scores from remem._arm_vectors(query, n) a;
-    when 'pointer' then
-      select array_agg(a.memory_no order by a.score desc, a.memory_no), array_agg(a.score order by a.score desc, a.memory_no)
-      into memory_nos, scores from remem._arm_pointer(query, n) a;
-    when 'phrase' then
-      select array_agg(a.memory_no order by a.score desc, a.memory_no), array_agg(a.score order by a.score desc, a.memory_no)
-      into memory_nos, scores from remem._arm_phrase(query, n) a;
-    when 'attribute' then
-      select array_agg(a.memory_no order by a.score desc, a.memory_no), array_agg(a.score order by a.score desc, a.memory_no)
-      into memory_nos, scores from remem._arm_attribute(query, n) a;
-  end case;
-  memory_nos := coalesce(memory_nos, '{}');
-  scores := coalesce(scores, '{}');
+  return exists (select from remem.memory_entity e where e.workspace = _has_attributes.workspace and e.name >= '=' and e.name < '>');
+exception when others then
+  return true;
 end
 $$;
-comment on function remem._run_arm(text, remem._query, int) is 'Runs one arm by its name.';
+comment on function remem._has_attributes(text) is 'Whether the attribute arm has anything to look at.';
 
--- Which of the wanted arms this query can submit: a vector, phrases, entities are not in every query.
+-- Which of the wanted arms this query can submit, in the order they run: a vector, phrases, names are not in every
+-- query, attributes not in every workspace. fusion is the two main arms together, and needs both.
 create or replace function remem._submittable(arms text[], query remem._query) returns text[]
-language sql immutable parallel safe
+language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
-  select coalesce(array_agg(o.arm order by o.n), '{}')
-  from unnest('{vector,lexical,phrase,attribute,pointer,fusion}'::text[]) with ordinality o (arm, n)
-  where o.arm = any (arms) and case o.arm
-    when 'vector' then query.vector is not null
-    when 'lexical' then cardinality(query.lexemes) > 0
-    when 'phrase' then cardinality(query.phrases) > 0
-    when 'attribute' then cardinality(query.entities) > 0
-    when 'pointer' then cardinality(query.entities) > 0
-    when 'fusion' then query.vector is not null and cardinality(query.lexemes) > 0
-  end
+declare
+  v_vector boolean := query.vector is not null;
+  v_lexical boolean := cardinality(query.lexemes) > 0;
+  v_fusion boolean := 'fusion' = any (arms) and v_vector and v_lexical;
+  v_named boolean := cardinality(query.entities) > 0;
+begin
+  return array_remove(array[
+    case when v_vector and 'vector' = any (arms) or v_fusion then 'vector' end,
+    case when cardinality(query.phrases) > 0 and 'phrase' = any (arms) then 'phrase' end,
+    case when 'attribute' = any (arms) and remem._has_attributes(query.workspace) then 'attribute' end,
+    case when (v_named or cardinality(query.session_nos) > 0) and 'pointer' = any (arms) then 'pointer' end,
+    case when v_lexical and 'lexical' = any (arms) or v_fusion then 'lexical' end], null);
+end
 $$;
 comment on function remem._submittable(text[], remem._query) is 'The arms that are really submitted, in the order they run.';

@@ -1,12 +1,13 @@
 -- Candidates: what the arms found, merged by memory, with both main scores for each, capped before anything
 -- expensive; then the turns around the best join in.
 
--- Arrays run in parallel; cosines are null where there is no vector. The lexical arm has scored the rows of the
--- other arms too, so its list is the union. Rows that hold an excluded word are out. At most `cap`, best first;
--- then the neighbours (two turns to either side) of the ten best join.
+-- Arrays run in parallel; a cosine is null where there is no vector. `pool` are rows of a relevance pool. The neighbours
+-- (two turns to either side) of the ten best join; best by what the arms know: a row that only words found is taken to be
+-- as near as the last that the vectors found. Then both scores are completed for all rows at once. Rows that hold an
+-- excluded word are out. At most `cap` stay, best first, but what a phrase, a name or an attribute pointed at is not
+-- capped away.
 create or replace function remem._candidates(
-  query remem._query, vector_weight float8, vector_nos bigint[], vector_cosines float8[], lexical_nos bigint[],
-  lexical_scores float8[], lexical_matched float8[], keep bigint[], cap int,
+  query remem._query, vector_weight float8, results remem._arm_result[], pool bigint[], cap int,
   out memory_nos bigint[], out cosines float8[], out scores float8[], out matched float8[], out excluded int, out capped int
 )
 language plpgsql stable
@@ -14,69 +15,80 @@ set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_out bigint[];
-  v_joined bigint[];
+  v_workspace text := query.workspace;
+  v_result remem._arm_result;
+  v_vector remem._arm_result;
+  v_lexical remem._arm_result;
+  v_keep bigint[] := '{}';
+  v_words int;
+  v_scored int;
+  v_near int;
+  v_more record;
   v_cosines float8[];
-  v_scores float8[];
-  v_matched float8[];
+  v_out bigint[];
 begin
-  memory_nos := lexical_nos; scores := lexical_scores; matched := lexical_matched;
-  excluded := 0;
-  if query.vector is not null then
-    v_joined := array(select l from unnest(lexical_nos) l where l <> all (vector_nos));
-    v_cosines := remem._cosines(query.workspace, query.space_no, query.vector, v_joined);
-    cosines := array(
-      select coalesce(v.cosine, j.cosine) from unnest(lexical_nos) with ordinality l (memory_no, ordinality)
-      left join unnest(vector_nos, vector_cosines) v (memory_no, cosine) on v.memory_no = l.memory_no
-      left join unnest(v_joined, v_cosines) j (memory_no, cosine) on j.memory_no = l.memory_no
-      order by l.ordinality);
-  else
-    cosines := array_fill(null::float8, array[cardinality(lexical_nos)]);
-  end if;
-  v_out := remem._excluded(query, memory_nos);
-
-  with candidate as (
-    select c.*, remem._base_score(c.cosine, max(c.cosine) over (), c.score, max(c.score) over (), vector_weight) as base
-    from unnest(memory_nos, cosines, scores, matched) c (memory_no, cosine, score, matched)
-    where c.memory_no <> all (v_out)
-  ), best as (
-    -- What a phrase, a name or an attribute pointed at is not capped away.
-    select c.* from candidate c order by c.memory_no = any (keep) desc, c.base desc, c.memory_no limit cap
-  ), top as materialized (
-    select m.session_no, m.turn_no
-    from (select b.memory_no from best b order by b.base desc, b.memory_no limit 10) t
-    join remem.memory m on m.workspace = query.workspace and m.memory_no = t.memory_no
-    where m.session_no is not null
+  foreach v_result in array results loop
+    if v_result.arm = 'vector' then v_vector := v_result;
+    elsif v_result.arm = 'lexical' then v_lexical := v_result;
+    else v_keep := v_keep || v_result.memory_nos;
+    end if;
+  end loop;
+  -- In this order: found by words alone, by both, by vectors alone, by neither. So what is not known yet lies at the
+  -- ends: the cosines of the first and the last part, the words' scores of the last two.
+  with found as materialized (
+    select memory_no, v.cosine, l.score, l.matched
+    from unnest(v_lexical.memory_nos, v_lexical.scores, v_lexical.matched) l (memory_no, score, matched)
+    full join unnest(v_vector.memory_nos, v_vector.scores) v (memory_no, cosine) using (memory_no)
   ), joined as (
+    select n.memory_no
+    from (
+      select f.memory_no from found f
+      order by remem._base_score(coalesce(f.cosine, v_vector.scores[cardinality(v_vector.scores)]), v_vector.scores[1], coalesce(f.score, 0),
+        v_lexical.scores[1], vector_weight) desc, f.memory_no limit 10) b
+    join remem.memory t on t.workspace = v_workspace and t.memory_no = b.memory_no
     -- offset 0 keeps it a lookup per turn by memory_session_idx, also in tables that were never analysed.
-    select distinct n.memory_no from top t
     cross join lateral (
       select m.memory_no from remem.memory m
-      where m.workspace = query.workspace and m.session_no = t.session_no
+      where m.workspace = v_workspace and m.session_no = t.session_no
         and m.turn_no between t.turn_no - 2 and t.turn_no + 2 and m.superseded_at is null and m.forgotten_at is null
       offset 0) n
-    where not exists (select from best b where b.memory_no = n.memory_no)
+    union
+    select x.memory_no from unnest(v_keep || pool) x (memory_no)
   )
-  select b.*, j.nos, (select count(*) from candidate) - cardinality(b.nos)
-  into memory_nos, cosines, scores, matched, v_joined, capped
-  from (select coalesce(array_agg(b.memory_no), '{}') as nos, array_agg(b.cosine), array_agg(b.score), array_agg(b.matched) from best b) b
-  cross join (select array_agg(j.memory_no) as nos from joined j) j;
-  excluded := cardinality(v_out);
-
-  v_joined := array(select j from unnest(v_joined) j where j <> all (remem._excluded(query, v_joined)));
-  if cardinality(v_joined) > 0 then
-    if query.vector is not null then
-      v_cosines := remem._cosines(query.workspace, query.space_no, query.vector, v_joined);
-    else
-      v_cosines := array_fill(null::float8, array[cardinality(v_joined)]);
-    end if;
-    select s.scores, s.matched into v_scores, v_matched
-    from remem._bm25s(query.workspace, query.lexemes, query.idfs, query.mean_len, v_joined) s;
-    memory_nos := memory_nos || v_joined; cosines := cosines || v_cosines; scores := scores || v_scores; matched := matched || v_matched;
+  select array_agg(c.memory_no), array_agg(c.cosine), array_agg(c.score), array_agg(c.matched),
+    count(*) filter (where c.part = 1), count(*) filter (where c.part <= 2), count(*) filter (where c.part <= 3)
+  into memory_nos, cosines, scores, matched, v_words, v_scored, v_near
+  from (
+    select memory_no, f.cosine, f.score, f.matched,
+      case when f.cosine is null then case when f.score is null then 4 else 1 end when f.score is null then 3 else 2 end as part
+    from found f full join joined j using (memory_no)
+    order by part
+  ) c;
+  excluded := 0; capped := 0;
+  if memory_nos is not null and v_scored < cardinality(memory_nos) then
+    v_more := remem._word_scores(query, memory_nos[v_scored + 1:]);
+    scores := scores[:v_scored] || v_more.scores; matched := matched[:v_scored] || v_more.matched;
   end if;
+  if query.vector is not null and (v_words > 0 or v_near < cardinality(memory_nos)) then
+    v_cosines := remem._cosines(v_workspace, query.space_no, query.vector, memory_nos[:v_words] || memory_nos[v_near + 1:]);
+    cosines := v_cosines[:v_words] || cosines[v_words + 1:v_near] || v_cosines[v_words + 1:];
+  end if;
+  v_out := remem._excluded(query, memory_nos);
+  excluded := cardinality(v_out);
+  if excluded > 0 or cardinality(memory_nos) > cap then
+    capped := greatest(cardinality(memory_nos) - excluded - cap, 0);
+    select array_agg(b.memory_no), array_agg(b.cosine), array_agg(b.score), array_agg(b.matched) into memory_nos, cosines, scores, matched
+    from (
+      select c.* from unnest(memory_nos, cosines, scores, matched) c (memory_no, cosine, score, matched),
+        (select max(m.cosine) as cosine, max(m.score) as score from unnest(cosines, scores) m (cosine, score)) m
+      where c.memory_no <> all (v_out)
+      order by c.memory_no = any (v_keep) desc, remem._base_score(c.cosine, m.cosine, c.score, m.score, vector_weight) desc, c.memory_no
+      limit cap) b;
+  end if;
+  memory_nos := coalesce(memory_nos, '{}');
 end
 $$;
-comment on function remem._candidates(remem._query, float8, bigint[], float8[], bigint[], float8[], float8[], bigint[], int) is
+comment on function remem._candidates(remem._query, float8, remem._arm_result[], bigint[], int) is
   'Candidates of all arms with both main scores, and the turns around the best of them.';
 
 -- Those of the rows that hold a word the query excludes.

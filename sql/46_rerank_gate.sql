@@ -12,14 +12,18 @@ declare
   v_top bigint[] := array(select s.memory_no from unnest(scored) s limit 10);
 begin
   v_spread := (select max(s.score) - min(s.score) from (select t.score from unnest(scored) t limit 5) s);
-  v_contradictions := (
-    select count(*) from remem.relation r
-    where r.workspace = _rerank_gate.workspace and r.src_no = any (v_top) and r.dst_no = any (v_top)
-      and r.kind in ('contradicts', 'conflicts_with')) + (
-    select count(*) from remem.memory a join remem.memory b
-      on b.workspace = a.workspace and b.memory_no = any (v_top) and b.memory_no > a.memory_no
-      and b.subject = a.subject and b.attribute = a.attribute and b.fingerprint <> a.fingerprint
-    where a.workspace = _rerank_gate.workspace and a.memory_no = any (v_top));
+  begin
+    v_contradictions := (
+      select count(*) from remem.relation r
+      where r.workspace = _rerank_gate.workspace and r.src_no = any (v_top) and r.dst_no = any (v_top)
+        and r.kind in ('contradicts', 'conflicts_with')) + (
+      select count(*) from remem.memory a join remem.memory b
+        on b.workspace = a.workspace and b.memory_no = any (v_top) and b.memory_no > a.memory_no
+        and b.subject = a.subject and b.attribute = a.attribute and b.fingerprint <> a.fingerprint
+      where a.workspace = _rerank_gate.workspace and a.memory_no = any (v_top));
+  exception when others then
+    v_contradictions := 0;  -- links that cannot be read contradict nothing
+  end;
   return jsonb_build_object('rerank', coalesce(v_spread > c_cluster or v_contradictions > 0, false),
     'spread', round(v_spread::numeric, 4), 'contradictions', v_contradictions,
     'reason', case when v_spread is null then 'nothing to rerank' when v_contradictions > 0 then 'results contradict each other'

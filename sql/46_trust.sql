@@ -1,21 +1,21 @@
 -- Trust and worth: two bounded factors that reorder relevant memories and rescue no irrelevant one.
 
--- How far a source is still trusted: its trust, halved each half-life since it was said; pinned and classes without
--- a half-life do not decay.
-create or replace function remem._trust(trust real, half_life interval, pinned boolean, age interval) returns float8
+-- How far a source is still trusted: its trust, halved each half-life since it was said; without a half-life (and for
+-- pinned classes) it does not decay. In days.
+create or replace function remem._trust(trust real, half_life float8, age float8) returns float8
 language sql immutable parallel safe
-return trust * case when pinned or half_life is null or age <= interval '0' then 1
-  else power(0.5::float8, extract(epoch from age)::float8 / greatest(extract(epoch from half_life)::float8, 1)) end;
-comment on function remem._trust(real, interval, boolean, interval) is 'Trust in a source after a time.';
+return case when half_life is null or age <= 0 then trust else trust * power(0.5::float8, age / half_life) end;
+comment on function remem._trust(real, float8, float8) is 'Trust in a source after a number of days.';
 
--- What a memory is worth apart from the query, as a factor near 1: importance, scope, freshness, recency.
-create or replace function remem._worth(importance real, pinned boolean, scope text, freshness text, age interval) returns float8
+-- What a memory is worth apart from the query, as a factor near 1: importance, confidence, scope, freshness, recency in days.
+create or replace function remem._worth(importance real, confidence real, pinned boolean, scope text, freshness text, age float8) returns float8
 language sql immutable parallel safe
-return 1 + 0.08 * (importance - 0.5) + case when pinned then 0.02 else 0 end
-  + case scope when 'session' then 0.04 when 'project' then 0.03 when 'user' then 0.03 else 0 end
-  + case freshness when 'stale' then -0.10 when 'unknown' then -0.05 else 0 end
-  + case when age <= interval '30 days' then 0.04 when age <= interval '365 days' then 0.02 else 0 end;
-comment on function remem._worth(real, boolean, text, text, interval) is 'Importance, scope, freshness and recency as one bounded factor.';
+return 1 + 0.08::float8 * (importance - 0.5::float8) + 0.04::float8 * (coalesce(confidence, 0.5::float8) - 0.5::float8)
+  + case when pinned then 0.02::float8 else 0 end
+  + case scope when 'session' then 0.04::float8 when 'project' then 0.03::float8 when 'user' then 0.03::float8 else 0 end
+  + case freshness when 'stale' then -0.10::float8 when 'unknown' then -0.05::float8 else 0 end
+  + case when age <= 30 then 0.04::float8 when age <= 365 then 0.02::float8 else 0 end;
+comment on function remem._worth(real, real, boolean, text, text, float8) is 'Importance, confidence, scope, freshness and recency as one bounded factor.';
 
 create or replace function remem.put_source_class(
   name text, trust real, half_life interval default null, pinned boolean default false, description text default ''

@@ -1,15 +1,71 @@
 -- recall: the one call. Reads only, takes no row lock, leaves no setting behind.
 
--- The pipeline. Answers with hits, the degraded states by name, and a trace of what each stage did.
+-- What a call will do: the prepared query, the route, the arms that are submitted, weights, the relevance pool.
+create or replace function remem._plan_recall(
+  workspace remem.workspace, space remem.embedding_space, query text, query_embedding real[], k int, options jsonb,
+  out prepared remem._query, out route remem.route, out wanted text[], out arms text[], out weights jsonb, out vector_share float8,
+  out pool bigint[], out pool_note text, out embedding_ms float8, out degraded text[]
+)
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_kind text := options ->> 'kind';
+  v_prepared record;
+begin
+  -- Routing: the kind that is asked for, or that the words hint at, decides the arms; the call decides before it.
+  if v_kind is not null then
+    route := remem._route(workspace.workspace, v_kind);
+  else
+    route := remem._hinted_route(workspace.workspace, query);
+    v_kind := nullif(route.kind, 'general');
+  end if;
+  wanted := case when options ->> 'mode' = 'auto' and options -> 'arms' = 'null' then route.arms else remem._wanted_arms(options, route) end;
+  v_prepared := remem._prepare_query(workspace, space, query, query_embedding, options, wanted, v_kind);
+  prepared := v_prepared.prepared;
+  embedding_ms := v_prepared.embedding_ms;
+  degraded := v_prepared.degraded;
+  arms := remem._submittable(wanted, prepared);
+  weights := remem._default_weights() || route.signals || (options -> 'weights');
+  vector_share := case
+    when prepared.vector is null then 0 when not wanted && '{lexical,fusion}' then 1
+    else coalesce((weights ->> 'vector')::float8, space.vector_weight) end;
+  if route.pool is not null then
+    pool := remem._pool(prepared, route);
+    pool_note := case when cardinality(pool) = 0 then 'empty'
+      when options ->> 'kind' is not null and remem._pool_satisfies(prepared, space, pool, (options ->> 'min_relevance')::float8, k)
+        then 'replaced the arms' else 'joined' end;
+    if pool_note = 'replaced the arms' then
+      prepared.allowed := pool;  -- the same scoring, over these rows alone
+    end if;
+  end if;
+end
+$$;
+comment on function remem._plan_recall(remem.workspace, remem.embedding_space, text, real[], int, jsonb) is
+  'Prepared query, route, arms, weights and pool of a call.';
+
+-- How many rows each arm is asked for at first.
+create or replace function remem._arm_rows(k int) returns int
+language sql immutable parallel safe
+return greatest(30, 2 * k);
+comment on function remem._arm_rows(int) is 'Rows an arm is asked for at first.';
+
+-- How many postings the words of a query may cost.
+create or replace function remem._posting_budget() returns int
+language sql immutable parallel safe
+return 10000;
+comment on function remem._posting_budget() is 'Postings that the words of a query may cost.';
+
+-- The pipeline. Answers with hits, the degraded states by name, and a trace of what each stage did. `given` are results
+-- of arms that ran elsewhere (48_recall_parallel); without them the arms run here, one after the other.
 create or replace function remem._recall(
-  workspace text, query text, query_embedding real[], k int, options jsonb,
+  workspace text, query text, query_embedding real[], k int, options jsonb, given remem._arm_result[] default null,
   out hits remem.recall_hit[], out degraded text[], out trace jsonb
 )
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
-  c_budget constant int := 20000;      -- postings read per query
   c_cap constant int := 200;           -- candidates before anything expensive
   c_deepest constant int := 2000;      -- how deep the arms dig where copies of few texts fill the pool
   c_confident constant float8 := 0.7;  -- relevance of a high-confidence hit
@@ -17,21 +73,19 @@ declare
   v_stage timestamptz := v_started;
   v_timings jsonb := '{}';
   v_options jsonb := remem._check_options(options);
+  v_mode text := v_options ->> 'mode';
   v_workspace remem.workspace;
   v_space remem.embedding_space;
-  v_route remem.route;
-  v_prepared record;
+  v_plan record;
   v_query remem._query;
-  v_wanted text[];
-  v_arms text[];
-  v_weights jsonb;
-  v_share float8;
-  v_pool_rows bigint[];
-  v_pool_note text;
-  v_n int;
-  v_run record;
+  v_n int := remem._arm_rows(k);
+  v_results remem._arm_result[] := given;
+  v_result remem._arm_result;
+  v_lexemes text[];
+  v_deepest int;
   v_candidates record;
   v_scored remem._scored[];
+  v_expanded record;
   v_graph jsonb;
   v_deadline timestamptz;
 begin
@@ -49,65 +103,51 @@ begin
   if jsonb_typeof(v_options -> 'deadline_ms') = 'number' then
     v_deadline := v_started + (v_options ->> 'deadline_ms')::float8 * interval '1 millisecond';
   end if;
-
-  -- Routing: the kind that is asked for, or that the words hint at, decides the arms; the call decides before it.
-  v_route := remem._route(workspace, coalesce(v_options ->> 'kind', remem._kind_hint(workspace, remem._fold(left(query, 2000))), 'general'));
-  v_wanted := remem._wanted_arms(v_options, v_route);
-  select p.* into v_prepared from remem._prepare_query(v_workspace, v_space, query, query_embedding, v_options, v_wanted) p;
-  v_query := v_prepared.prepared;
-  degraded := v_prepared.degraded;
-  v_weights := remem._default_weights() || v_route.signals || (v_options -> 'weights');
-  v_arms := remem._submittable(v_wanted, v_query);
-  v_timings := v_timings || jsonb_build_object('query', remem._ms(v_stage));
-  v_share := case
-    when v_query.vector is null then 0 when not v_wanted && '{lexical,fusion}' then 1
-    else coalesce((v_weights ->> 'vector')::float8, v_space.vector_weight) end;
+  v_plan := remem._plan_recall(v_workspace, v_space, query, query_embedding, k, v_options);
+  v_query := v_plan.prepared;
+  degraded := v_plan.degraded;
+  v_timings := jsonb_build_object('query', remem._ms(v_stage) - v_plan.embedding_ms::numeric, 'embedding', v_plan.embedding_ms);
 
   v_stage := clock_timestamp();
-  if v_route.pool is not null then
-    v_pool_rows := remem._pool(v_query, v_route);
-    v_pool_note := case when cardinality(v_pool_rows) = 0 then 'empty'
-      when v_options ->> 'kind' is not null and remem._pool_satisfies(v_query, v_space, v_pool_rows, (v_options ->> 'min_relevance')::float8, k)
-        then 'replaced the arms' else 'joined' end;
-    if v_pool_note = 'replaced the arms' then
-      v_query.allowed := v_pool_rows;  -- the same scoring, over these rows alone
-    end if;
-  end if;
-  v_n := greatest(50, 2 * k);
   loop
-    select r.* into v_run from remem._run_arms(v_query,
-      case when 'fusion' = any (v_arms) then array(select distinct a from unnest(v_arms || '{vector,lexical}'::text[]) a order by a desc) else v_arms end,
-      v_n, c_budget, v_deadline, v_pool_rows) r;
-    if exists (select from unnest(v_run.results) r where r.arm = 'vector' and r.state = 'failed') then
-      v_query.vector := null;  -- nothing to compare with: its table is not usable
-    end if;
-    v_timings := v_timings || jsonb_build_object('retrieval', remem._ms(v_stage));
+    v_results := coalesce(v_results, remem._run_arms(v_query, v_plan.arms, v_n, remem._posting_budget(), v_deadline));
+    v_lexemes := v_query.lexemes;
+    v_query.lexemes := '{}';
+    v_deepest := 0;
+    foreach v_result in array v_results loop
+      v_deepest := greatest(v_deepest, cardinality(v_result.memory_nos));
+      -- What an arm could not do is not tried again for the finds of the others: its table may be unusable.
+      if v_result.arm = 'vector' and v_result.state = 'failed' then
+        v_query.vector := null;
+      elsif v_result.arm = 'lexical' and v_result.state = 'completed' then
+        v_query.lexemes := v_lexemes;
+      end if;
+    end loop;
+    v_timings := v_timings || jsonb_build_object('retrieval', remem._ms(v_stage), 'retrieval_wait', remem._ms(v_stage));
     v_stage := clock_timestamp();
-    select c.* into v_candidates from remem._candidates(v_query, v_share,
-      coalesce((select r.memory_nos from unnest(v_run.results) r where r.arm = 'vector' and r.state = 'completed'), '{}'),
-      coalesce((select r.scores from unnest(v_run.results) r where r.arm = 'vector' and r.state = 'completed'), '{}'),
-      v_run.lexical_nos, v_run.lexical_scores, v_run.lexical_matched,
-      array(select n from unnest(v_run.results) r cross join lateral unnest(r.memory_nos) n where r.arm in ('phrase', 'attribute', 'pointer')),
-      greatest(c_cap, v_n)) c;
+    v_candidates := remem._candidates(v_query, v_plan.vector_share, v_results, v_plan.pool, greatest(c_cap, v_n));
     v_timings := v_timings || jsonb_build_object('candidates', remem._ms(v_stage));
     v_stage := clock_timestamp();
     v_scored := remem._score_candidates(v_query, v_space, v_candidates.memory_nos, v_candidates.cosines, v_candidates.scores,
-      v_candidates.matched, v_run.units, v_run.unit_scores, v_run.results, v_share, v_weights, v_options, k);
+      v_candidates.matched, v_results, v_plan.vector_share, v_plan.weights, v_options, k);
     v_timings := v_timings || jsonb_build_object('ranking', remem._ms(v_stage));
     v_stage := clock_timestamp();
     -- Once as a rule; again and deeper only where copies or excluded rows fill the pool and hide the rest.
-    exit when cardinality(v_scored) >= k or v_n >= c_deepest
-      or coalesce((select max(cardinality(r.memory_nos)) from unnest(v_run.results) r), 0) < v_n
-      or not (v_candidates.excluded > 0 or exists (select from unnest(v_scored) s where s.copies is not null));
+    exit when cardinality(v_scored) >= k or v_n >= c_deepest or v_deepest < v_n;
+    exit when not (v_candidates.excluded > 0 or exists (select from unnest(v_scored) s where s.copies is not null));
     v_n := least(4 * v_n, c_deepest);
+    v_results := null;
+    v_query.lexemes := v_lexemes;
   end loop;
 
-  if v_pool_note = 'replaced the arms' then
-    v_run.results := array(select (r.arm, 'skipped', r.memory_nos, r.scores, r.elapsed_ms, r.error)::remem._arm_result from unnest(v_run.results) r);
+  if v_plan.pool_note = 'replaced the arms' then
+    v_results := array(select (r.arm, case r.state when 'completed' then 'skipped' else r.state end, r.memory_nos, r.scores, r.matched,
+      r.elapsed_ms, r.error)::remem._arm_result from unnest(v_results) r);
   end if;
   begin
-    select g.result, g.note into v_scored, v_graph
-    from remem._expand_hits(v_query, v_space, v_scored, v_options ->> 'graph', v_route.graph_depth, c_confident, k) g;
+    v_expanded := remem._expand_hits(v_query, v_space, v_scored, case when v_mode in ('simple', 'retrieval_only') and v_options ->> 'graph' = 'auto'
+      then 'never' else v_options ->> 'graph' end, (v_plan.route).graph_depth, c_confident, (v_options ->> 'min_relevance')::float8, k);
+    v_scored := v_expanded.result; v_graph := v_expanded.note;
   exception when others then
     -- The graph adds to an answer: when it is broken the hits stand without it.
     v_graph := jsonb_build_object('ran', false, 'reason', 'failed', 'error', sqlerrm);
@@ -115,16 +155,21 @@ begin
   end;
   v_timings := v_timings || jsonb_build_object('graph', remem._ms(v_stage));
   v_stage := clock_timestamp();
-  degraded := degraded || array(select format('arm_%s:%s', r.state, r.arm) from unnest(v_run.results) r where r.state in ('failed', 'pending'));
-  hits := remem._hits(workspace, v_scored, v_run.results, v_run.lexical_nos, degraded);
-  v_timings := v_timings || jsonb_build_object('response', remem._ms(v_stage), 'total', remem._ms(v_started));
+  foreach v_result in array v_results loop
+    if v_result.state in ('failed', 'pending') then
+      degraded := array_append(degraded, format('arm_%s:%s', v_result.state, v_result.arm));
+    end if;
+  end loop;
+  hits := remem._hits(workspace, v_scored, v_results, v_plan.pool, degraded);
   if (v_options ->> 'explain')::boolean then
-    trace := remem._trace(v_query, v_space, v_route, v_options, v_run.results, v_wanted, v_candidates.excluded, v_candidates.capped,
-      cardinality(v_candidates.memory_nos), v_scored, v_share, v_weights, v_graph, v_pool_note, cardinality(v_pool_rows), v_timings, degraded);
+    v_timings := v_timings || jsonb_build_object('response', remem._ms(v_stage), 'database', remem._ms(v_started), 'total', remem._ms(v_started));
+    trace := remem._trace(v_query, v_space, v_plan.route, v_options, v_results, v_plan.wanted, v_candidates.excluded, v_candidates.capped,
+      cardinality(v_candidates.memory_nos), v_scored, v_plan.vector_share, v_plan.weights, v_graph, v_plan.pool_note, cardinality(v_plan.pool),
+      v_timings, degraded);
   end if;
 end
 $$;
-comment on function remem._recall(text, text, real[], int, jsonb) is 'The recall pipeline; the caller has authorised.';
+comment on function remem._recall(text, text, real[], int, jsonb, remem._arm_result[]) is 'The recall pipeline; the caller has authorised.';
 
 create or replace function remem._check_query(query text, k int) returns void
 language plpgsql stable
@@ -159,7 +204,7 @@ comment on function remem._wanted_arms(jsonb, remem.route) is 'The arms that a c
 
 -- The hits with their texts.
 create or replace function remem._hits(
-  workspace text, scored remem._scored[], results remem._arm_result[], lexical_nos bigint[], degraded text[]
+  workspace text, scored remem._scored[], results remem._arm_result[], pool bigint[], degraded text[]
 ) returns remem.recall_hit[]
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
@@ -169,7 +214,7 @@ begin
   return coalesce((
     select array_agg((b.rank::int, m.memory_id, m.ref, m.kind, m.title, m.body, b.score, b.relevance, b.signals,
         coalesce(nullif(array(select r.arm from unnest(results) r where b.memory_no = any (r.memory_nos)), '{}'),
-          case when b.from_no is not null then '{graph}'::text[] when b.memory_no = any (lexical_nos) then '{pool}'::text[]
+          case when b.from_no is not null then '{graph}'::text[] when b.memory_no = any (pool) then '{pool}'::text[]
             else '{neighbour}'::text[] end),
         m.source_class, m.source_ref,
         (select s.session_ref from remem.session s where s.workspace = _hits.workspace and s.session_no = m.session_no),
@@ -215,9 +260,11 @@ begin
     'tasks', jsonb_build_object('submitted', cardinality(v_submitted),
       'completed', (select count(*) from unnest(results) r where r.state = 'completed'),
       'pending', (select count(*) from unnest(results) r where r.state = 'pending'),
-      'failed', (select count(*) from unnest(results) r where r.state = 'failed')),
+      'failed', (select count(*) from unnest(results) r where r.state = 'failed'),
+      'skipped', (select count(*) from unnest(results) r where r.state = 'skipped')),
     'finish_reason', case when exists (select from unnest(results) r where r.state = 'pending') then 'deadline'
-      when exists (select from unnest(results) r where r.state = 'failed') then 'arm_failed' else 'all_completed' end,
+      when exists (select from unnest(results) r where r.state = 'failed') then 'arm_failed'
+      when pool_note = 'replaced the arms' then 'pool_satisfied' else 'all_completed' end,
     'candidates', candidates, 'returned', cardinality(scored),
     'dropped', jsonb_build_object('excluded_word', excluded, 'cap', capped, 'copies',
       (select coalesce(sum(cardinality(s.copies)), 0) from unnest(scored) s), 'below_k_or_gate', greatest(candidates - cardinality(scored), 0)),

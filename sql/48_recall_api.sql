@@ -26,7 +26,7 @@ declare
   v_result record;
 begin
   perform remem._authorize(workspace, 'read');
-  select r.* into v_result from remem._recall(workspace, query, query_embedding, k, options) r;
+  v_result := remem._recall(workspace, query, query_embedding, k, options);
   perform remem._warn_degraded(v_result.degraded);
   return query select h.* from unnest(v_result.hits) h;
 end
@@ -49,7 +49,7 @@ begin
   if jsonb_typeof(options) = 'object' then
     options := options || '{"explain": true}';
   end if;
-  select r.* into v_result from remem._recall(workspace, query, query_embedding, k, coalesce(options, '{"explain": true}')) r;
+  v_result := remem._recall(workspace, query, query_embedding, k, coalesce(options, '{"explain": true}'));
   return v_result.trace || jsonb_build_object('hits', coalesce(to_jsonb(v_result.hits), '[]'));
 end
 $$;

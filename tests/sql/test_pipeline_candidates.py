@@ -236,7 +236,6 @@ def test_words_and_vector_both_find_and_either_suffices(db: Connection) -> None:
         ({"source_class": "codebase_verified"}, {"source_class": "llm_generated"}),
     ],
     ids=str,
-)
 def test_each_signal_orders_equal_matches_and_can_be_switched_off(
     db: Connection, better: dict[str, Any], worse: dict[str, Any]
 ) -> None:

@@ -122,6 +122,10 @@ declare
   v_base float8 := 1.2 * 0.7;
   v_slope float8 := 1.2 * 0.3 / query.mean_len;
 begin
+  if coalesce(cardinality(query.lexemes), 0) < first then
+    scores := array_fill(0::float8, array[coalesce(cardinality(memory_nos), 0)]); matched := scores;
+    return;
+  end if;
   select array_agg(coalesce(s.score, 0) order by w.n), array_agg(coalesce(s.matched, 0) order by w.n) into scores, matched
   from unnest(memory_nos) with ordinality w (memory_no, n)
   left join (

@@ -1,5 +1,38 @@
 -- Scoring: one number that orders, one that gates, and every signal behind them.
 
+-- What the rare words of a query say about whole sessions, which they tell apart: for each word and session how often it
+-- is said there, within about a thousand postings. A memory outside of any session is a session of its own, numbered
+-- -memory_no, so that it is not behind for standing alone. In parallel arrays.
+create or replace function remem._session_terms(
+  query remem._query, out nos int[], out units bigint[], out tfs bigint[], out doc_lens int[]
+)
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  c_postings constant int := 1000;
+  v_workspace text := query.workspace;
+  v_terms int := 0;
+  v_total bigint := 0;
+begin
+  while v_terms < cardinality(query.lexemes) and (v_total = 0 or v_total + query.frequencies[v_terms + 1] <= c_postings) loop
+    v_terms := v_terms + 1;
+    v_total := v_total + query.frequencies[v_terms];
+  end loop;
+  if v_total > 0 then
+    select array_agg(u.no), array_agg(u.unit), array_agg(u.tf), array_agg(u.doc_len) into nos, units, tfs, doc_lens
+    from (
+      select t.no, coalesce(p.session_no, -p.memory_no) as unit, sum(p.tf) as tf, max(p.doc_len) as doc_len
+      from unnest(query.lexemes[:v_terms]) with ordinality t (lexeme, no)
+      cross join lateral (select p.memory_no, p.session_no, p.tf, p.doc_len from remem.posting p
+        where p.workspace = v_workspace and p.lexeme = t.lexeme limit 2 * c_postings) p
+      group by 1, 2) u;
+  end if;
+end
+$$;
+comment on function remem._session_terms(remem._query) is 'The rare words of a query by session.';
+
 -- How many sessions there are, counted to 200, and their mean length, for which that many are enough.
 create or replace function remem._session_extent(workspace text, out sessions bigint, out mean_len float8)
 language sql stable
@@ -16,8 +49,7 @@ comment on function remem._session_extent(text) is 'Number of sessions, up to 20
 --   then two bounded factors, trust and worth, that reorder relevant rows and rescue none.
 -- rrf: reciprocal rank fusion, k = 60 (Cormack et al. 2009); max: the better of the two main scores.
 -- aux: what the other arms found, one row per arm and memory, scores relative to that arm's best.
--- Sessions are scored as documents by their rare words, which tell them apart: BM25 with the usual k1 = 1.5, b = 0.75.
--- A memory outside of any session is a session of its own, so that it is not behind for standing alone.
+-- Sessions are scored as documents: BM25 with the usual k1 = 1.5, b = 0.75.
 create or replace function remem._score(
   query remem._query, space remem.embedding_space, memory_nos bigint[], cosines float8[], scores float8[], matched float8[],
   vector_ranks int[], lexical_ranks int[], aux_arms text[], aux_nos bigint[], aux_shares float8[], vector_weight float8,
@@ -30,7 +62,6 @@ set enable_nestloop = off  -- no estimate sees how many candidates there are; wh
 as $$
 #variable_conflict use_column
 declare
-  c_units constant int := 1000;  -- postings that sessions are scored by
   -- Out of the records once: a field of one would be taken out again for every row (10 ms for 125 rows).
   v_workspace text := query.workspace;
   v_row_filter jsonpath := query.row_filter;
@@ -55,22 +86,11 @@ declare
   v_best_cosine float8 := (select max(c) from unnest(cosines) c);
   v_best_score float8 := (select max(s) from unnest(scores) s);
   v_now timestamptz := now();
-  v_terms int := 0;
-  v_total bigint := 0;
-  v_extent record;
-  v_sessions bigint;
-  v_session_len float8;
+  v_terms record := remem._session_terms(query);
+  v_extent record := remem._session_extent(query.workspace);
+  v_sessions bigint := v_extent.sessions;
+  v_session_len float8 := coalesce(v_extent.mean_len, query.mean_len);
 begin
-  while v_session > 0 and v_terms < cardinality(query.lexemes)
-      and (v_total = 0 or v_total + query.frequencies[v_terms + 1] <= c_units) loop
-    v_terms := v_terms + 1;
-    v_total := v_total + query.frequencies[v_terms];
-  end loop;
-  if v_terms > 0 then
-    v_extent := remem._session_extent(v_workspace);
-    v_sessions := v_extent.sessions;
-    v_session_len := coalesce(v_extent.mean_len, query.mean_len);
-  end if;
   return query
   with candidate as materialized (
     select c.*, m.session_no, m.turn_no, m.speaker, m.subject, m.fingerprint, m.kind, m.topic_key, m.occurred_at, m.source_class,
@@ -97,11 +117,7 @@ begin
     ) s
     where position(' ' || s.folded || ' ' in v_words) > 0
   ), unit_term as materialized (
-    select t.no, coalesce(p.session_no, -p.memory_no) as unit, sum(p.tf) as tf, max(p.doc_len) as doc_len
-    from unnest(query.lexemes[:v_terms]) with ordinality t (lexeme, no)
-    cross join lateral (select p.memory_no, p.session_no, p.tf, p.doc_len from remem.posting p
-      where p.workspace = v_workspace and p.lexeme = t.lexeme limit 2 * c_units) p
-    group by 1, 2
+    select u.* from unnest(v_terms.nos, v_terms.units, v_terms.tfs, v_terms.doc_lens) u (no, unit, tf, doc_len)
   ), frequency as materialized (
     select u.no, count(*) as n from unit_term u group by u.no
   ), unit as materialized (

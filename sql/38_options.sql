@@ -92,7 +92,7 @@ end
 $$;
 comment on function remem._check_number(text, jsonb, numeric, numeric) is 'Refuses what is no number of a range.';
 
--- Texts of an expansion (a hypothetical answer, a rewrite) and, in parallel, their vectors.
+-- Texts of an expansion (a hypothetical answer, a rewrite) and, in parallel, their vectors; or "statement", our own rewrite.
 create or replace function remem._check_expansion(options jsonb) returns void
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
@@ -101,9 +101,9 @@ declare
   v_texts jsonb := options -> 'expanded';
   v_vectors jsonb := options -> 'expanded_embeddings';
 begin
-  if jsonb_typeof(v_texts) <> 'null' and (jsonb_typeof(v_texts) <> 'array' or jsonb_array_length(v_texts) > 8
+  if jsonb_typeof(v_texts) <> 'null' and v_texts <> '"statement"' and (jsonb_typeof(v_texts) <> 'array' or jsonb_array_length(v_texts) > 8
       or exists (select from jsonb_array_elements(v_texts) e where jsonb_typeof(e) <> 'string')) then
-    perform remem._raise('RM001', '{"argument": "expanded", "limit": 8}', 'A list of at most 8 texts');
+    perform remem._raise('RM001', '{"argument": "expanded", "limit": 8}', 'A list of at most 8 texts, or "statement"');
   end if;
   if jsonb_typeof(v_vectors) <> 'null' and (jsonb_typeof(v_vectors) <> 'array' or jsonb_array_length(v_vectors) > 8
       or exists (select from jsonb_array_elements(v_vectors) v where jsonb_typeof(v) <> 'array'

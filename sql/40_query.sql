@@ -181,8 +181,10 @@ begin
   v_terms := remem._query_terms(v_workspace, v_asked, v_dictionaries, prepared.documents, c_cap);
   prepared.original_lexemes := v_terms.lexemes;
   prepared.idf_mass := v_terms.idf_mass;
-  if jsonb_typeof(options -> 'expanded') = 'array' then
-    v_expanded := (select string_agg(left(e, 2000), E'\n') from jsonb_array_elements_text(options -> 'expanded') e);
+  v_expanded := case jsonb_typeof(options -> 'expanded')
+    when 'array' then (select string_agg(left(e, 2000), E'\n') from jsonb_array_elements_text(options -> 'expanded') e)
+    when 'string' then remem._statement(left(query, 2000)) end;
+  if v_expanded is not null then
     v_terms := remem._query_terms(v_workspace, concat_ws(E'\n', v_asked, v_expanded), v_dictionaries, prepared.documents, c_cap);
     prepared.expanded_lexemes := array(select l from unnest(v_terms.lexemes) l where l <> all (prepared.original_lexemes));
     -- An added term is a guess: it counts for less than half of what was asked.
@@ -250,6 +252,7 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
   v_extra jsonb;
+  v_vector real[];
 begin
   degraded := '{}';
   vector := query_embedding;
@@ -259,14 +262,22 @@ begin
   elsif vector is not null then
     perform remem._check_vector(vector, space, 0);
     vector := @extschema:vector@.l2_normalize(vector::@extschema:vector@.vector)::real[];
-    for v_extra in select e from jsonb_array_elements(case when jsonb_typeof(options -> 'expanded_embeddings') = 'array'
-        then options -> 'expanded_embeddings' else '[]' end) e loop
-      perform remem._check_vector(array(select n::real from jsonb_array_elements_text(v_extra) n), space, 0);
-      more := coalesce(more, '[]') || jsonb_build_array(v_extra);
-    end loop;
+    if jsonb_typeof(options -> 'expanded_embeddings') = 'array' then
+      for v_extra in select e from jsonb_array_elements(options -> 'expanded_embeddings') e loop
+        v_vector := array(select n::real from jsonb_array_elements_text(v_extra) n);
+        perform remem._check_vector(v_vector, space, 0);
+        if not 0 = all (v_vector) then  -- a zero vector has no direction
+          more := coalesce(more, '[]') || jsonb_build_array(v_extra);
+        end if;
+      end loop;
+    end if;
   end if;
   if vector is null and space.space_no = 1 then
     vector := remem._hash_embed(query);
+    v_vector := case when options -> 'expanded' = '"statement"' then remem._hash_embed(remem._statement(left(query, 2000))) end;
+    if not 0 = all (v_vector) then
+      more := jsonb_build_array(v_vector);
+    end if;
   end if;
   if vector is null then
     degraded := array_append(degraded, 'no_embedding');

@@ -145,14 +145,14 @@ end
 $$;
 comment on function remem._run_arm(text, remem._query, int, int) is 'Runs one arm by its name.';
 
--- Whether any live memory says an attribute of a subject. Where the index of names is broken the arm will say so.
+-- Whether any live memory says an attribute of a subject.
 create or replace function remem._has_attributes(workspace text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
 begin
   return exists (select from remem.memory_entity e where e.workspace = _has_attributes.workspace and e.name >= '=' and e.name < '>');
-exception when others then
+exception when others then  -- the arm meets the broken index, and says so
   return true;
 end
 $$;

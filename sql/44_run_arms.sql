@@ -24,7 +24,7 @@ begin
   end if;
   v_found := remem._run_arm(arm, query, n, budget);
   return (arm, 'completed', v_found.memory_nos, v_found.scores, v_found.matched, remem._ms(v_started), null)::remem._arm_result;
-exception when others then
+exception when others then  -- see above
   return (arm, 'failed', '{}'::bigint[], '{}'::float8[], '{}'::float8[], remem._ms(v_started), sqlerrm)::remem._arm_result;
 end
 $$;

@@ -32,7 +32,7 @@ begin
 end
 $$;
 comment on function remem.recall(text, text, real[], int, jsonb) is
-  'The memories that matter for a query, best first. query_embedding is the query''s vector in the workspace''s current space (not needed for the built-in hash space). A query may hold "quoted phrases" and -excluded words. Options: filter (jsonpath), kinds, scopes, kind (the kind asked for), arms (vector, lexical, pointer, phrase, attribute, fusion), mode (auto, lexical, vector, retrieval_only, simple), fusion (weighted, rrf, max), weights, min_relevance (0 to 1), graph (auto, always, never), deadline_ms, rerank_pool, expanded (texts), expanded_embeddings, session_ref, space (the model that made query_embedding). Works in a READ ONLY transaction. A degraded call raises one WARNING (RM501) naming the states.';
+  'The memories that matter for a query, best first. query_embedding is the query''s vector in the workspace''s current space (not needed for the built-in hash space). A query may hold "quoted phrases" and -excluded words. Options: filter (jsonpath), kinds, scopes, kind (the kind asked for), arms (vector, lexical, pointer, phrase, attribute, fusion), mode (auto, lexical, vector, retrieval_only, simple), fusion (weighted, rrf, max), weights, min_relevance (0 to 1), graph (auto, always, never), deadline_ms, rerank_pool, expanded (texts, or "statement": the question without its interrogative frame), expanded_embeddings, session_ref, space (the model that made query_embedding). Works in a READ ONLY transaction. A degraded call raises one WARNING (RM501) naming the states.';
 
 create or replace function remem.recall_explain(
   workspace text, query text, query_embedding real[] default null, k int default 8, options jsonb default '{}'

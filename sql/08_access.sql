@@ -2,10 +2,12 @@
 
 -- The role that asks. Survives SECURITY DEFINER, and cannot be forged: SET ROLE needs membership.
 create or replace function remem._caller() returns name
-language sql stable parallel safe
+language plpgsql stable parallel safe
 set search_path = pg_catalog, remem, pg_temp
 as $$
-  select coalesce(nullif(current_setting('role', true), 'none'), session_user::text)::name
+begin
+  return coalesce(nullif(current_setting('role', true), 'none'), session_user::text)::name;
+end
 $$;
 comment on function remem._caller() is 'The role on whose behalf a public function runs.';
 
@@ -36,14 +38,19 @@ comment on function remem._holds(remem.access_grant) is 'Whether the caller is, 
 
 -- True for the owner (the functions run as it) and for holders of a sufficient grant.
 create or replace function remem._is_granted(workspace text, demand text) returns boolean
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
-  select pg_has_role(remem._caller(), current_user, 'usage') or exists (
+begin
+  if pg_has_role(remem._caller(), current_user, 'usage') then
+    return true;
+  end if;
+  return exists (
     select from remem.access_grant g
     where g.workspace in (_is_granted.workspace, '')
       and g.level = any (remem._levels(demand))
-      and remem._holds(g))
+      and remem._holds(g));
+end
 $$;
 comment on function remem._is_granted(text, text) is 'Whether the caller holds a level in a workspace.';
 

@@ -63,7 +63,11 @@ comment on function remem._fold(text) is
 
 -- Letters and digits of a folded text, single spaces around each word: what names, keywords and topics are found in.
 create or replace function remem._words(folded text) returns text
-language sql immutable parallel safe
-return ' ' || btrim(regexp_replace(folded collate "C",
-  case when octet_length(folded) = length(folded) then '[^a-z0-9]+' else '[^' || remem._chars_word() || ']+' end, ' ', 'g')) || ' ';
+language plpgsql immutable strict parallel safe set search_path = pg_catalog, remem, pg_temp
+as $body$
+begin
+  return ' ' || btrim(regexp_replace(folded collate "C", case when octet_length(folded) = length(folded) then '[^a-z0-9]+'
+    else '[^' || remem._chars_word() || ']+' end, ' ', 'g')) || ' ';
+end
+$body$;
 comment on function remem._words(text) is 'The words of a folded text, a space around each.';

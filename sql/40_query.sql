@@ -29,7 +29,8 @@ begin
           where p.workspace = _query_terms.workspace and p.lexeme = l.lexeme limit 200) s) c
         order by c.n = 0, c.n, l.lexeme limit 64);
     end if;
-    select coalesce(array_agg(t.lexeme), '{}'), coalesce(array_agg(t.n), '{}') into lexemes, frequencies
+    select coalesce(array_agg(t.lexeme), '{}'), coalesce(array_agg(t.n), '{}'), array_agg(remem._idf(documents, t.n)), sum(remem._idf(documents, t.n))
+    into lexemes, frequencies, idfs, idf_mass
     from (
       select l.lexeme, c.n from unnest(lexemes) l (lexeme)
       cross join lateral (select count(*) as n from (select from remem.posting p
@@ -40,7 +41,8 @@ begin
         select (select min(m.memory_no) from remem.memory m where m.workspace = _query_terms.workspace) as low,
           (select max(m.memory_no) from remem.memory m where m.workspace = _query_terms.workspace) as high
       )
-      select array_agg(t.lexeme), array_agg(t.n) into lexemes, frequencies
+      select array_agg(t.lexeme), array_agg(t.n), array_agg(remem._idf(documents, t.n)), sum(remem._idf(documents, t.n))
+      into lexemes, frequencies, idfs, idf_mass
       from (
         select f.lexeme, case when f.n <= cap then f.n else least(greatest(documents, f.n), greatest(f.n, (
             select avg(s.n / greatest(case when s.n = c_sample then s.last else e.high end - p.start + 1, 1)::float8) * (e.high - e.low + 1)
@@ -56,9 +58,8 @@ begin
     end if;
   exception when others then
     frequencies := array_fill(0::bigint, array[cardinality(lexemes)]);  -- the arm meets the broken table, and says so
+    idfs := array_fill(remem._idf(documents, 0), array[cardinality(lexemes)]);
   end;
-  select array_agg(t.idf order by t.n), sum(t.idf) into idfs, idf_mass
-  from (select f.n, remem._idf(documents, f.frequency) as idf from unnest(frequencies) with ordinality f (frequency, n)) t;
   idfs := coalesce(idfs, '{}');
 end
 $$;

@@ -3,8 +3,13 @@
 
 -- Milliseconds since `started`, for the trace.
 create or replace function remem._ms(started timestamptz) returns numeric
-language sql stable parallel safe
-return round((extract(epoch from clock_timestamp() - started) * 1000)::numeric, 3);
+language plpgsql volatile parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin  -- a function in SQL would be planned anew at every call: it cannot be inlined
+  return round((date_part('epoch', clock_timestamp() - started) * 1000)::numeric, 3);
+end
+$$;
 comment on function remem._ms(timestamptz) is 'Milliseconds since a moment.';
 
 -- One arm under the policy. Whatever breaks it (its table, its index, its input) must not lose the others. A cancelled

@@ -83,14 +83,15 @@ declare
   v_trust float8 := case when with_context then (weights ->> 'trust')::float8 else 0 end;
   v_rank float8 := case when with_context then (weights ->> 'rank')::float8 else 0 end;
   v_aux jsonb := case when with_context and aux_arms is not null then weights end;
-  v_best_cosine float8 := (select max(c) from unnest(cosines) c);
-  v_best_score float8 := (select max(s) from unnest(scores) s);
+  v_best_cosine float8;
+  v_best_score float8;
   v_now timestamptz := now();
   v_terms record := remem._session_terms(query);
   v_extent record := remem._session_extent(query.workspace);
   v_sessions bigint := v_extent.sessions;
   v_session_len float8 := coalesce(v_extent.mean_len, query.mean_len);
 begin
+  select max(c.cosine), max(c.score) into v_best_cosine, v_best_score from unnest(cosines, scores) c (cosine, score);
   return query
   with candidate as materialized (
     select c.*, m.session_no, m.turn_no, m.speaker, m.subject, m.fingerprint, m.kind, m.topic_key, m.occurred_at, m.source_class,

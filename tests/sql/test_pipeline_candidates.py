@@ -31,8 +31,10 @@ def space(db: Connection, name: str = "t", floor: float = 0.2, full: float = 0.8
 
 
 def stand(db: Connection, **fields: Any) -> None:
-    """A memory, with a freshness that no writing function sets yet."""
+    """A memory, with a freshness that no writing function sets yet, and said so many days ago."""
     freshness = fields.pop("freshness", "current")
+    if "days_ago" in fields:
+        fields["occurred_at"] = NOW - timedelta(days=fields.pop("days_ago"))
     made = remember(db, "w", **fields)
     db.execute(
         "update remem.memory set freshness = %s where memory_id = %s", [freshness, made.memory_id]
@@ -229,13 +231,17 @@ def test_words_and_vector_both_find_and_either_suffices(db: Connection) -> None:
         ({"freshness": "current"}, {"freshness": "stale"}),
         ({"freshness": "current"}, {"freshness": "unknown"}),
         ({"freshness": "unknown"}, {"freshness": "stale"}),
-        ({"occurred_at": NOW - timedelta(days=2)}, {"occurred_at": NOW - timedelta(days=200)}),
-        ({"occurred_at": NOW - timedelta(days=200)}, {"occurred_at": NOW - timedelta(days=900)}),
+        ({"days_ago": 2}, {"days_ago": 200}),
+        ({"days_ago": 200}, {"days_ago": 900}),
+        ({"confidence": 1}, {"confidence": 0}),
+        ({"confidence": 1}, {}),
+        ({}, {"confidence": 0}),
         ({"scope": "project", "scope_ref": "p"}, {"scope": "global"}),
         ({"scope": "session", "session_ref": "s"}, {"scope": "project", "scope_ref": "p"}),
         ({"source_class": "codebase_verified"}, {"source_class": "llm_generated"}),
     ],
     ids=str,
+)
 def test_each_signal_orders_equal_matches_and_can_be_switched_off(
     db: Connection, better: dict[str, Any], worse: dict[str, Any]
 ) -> None:

@@ -5,54 +5,16 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from tests.support.memories import Connection, remember, remember_many, value
+from tests.support.queries import lexical as arm
+from tests.support.queries import word_scores
 
 # Robertson and Zaragoza 2009, with the constants that sql/42_arm_lexical.sql states.
 K1, B = 1.2, 0.3
-
-
-class Found(NamedTuple):
-    memory_nos: list[int]
-    scores: list[float]
-    matched: list[float]
-    own: list[bool]
-
-
-def arm(
-    db: Connection,
-    query: str,
-    *,
-    n: int = 50,
-    budget: int = 20000,
-    also: list[int] | None = None,
-    allowed: list[int] | None = None,
-    workspace: str = "w",
-) -> Found:
-    """Call the arm as recall does, with bounds of the test's choice."""
-    row = db.execute(
-        """
-        select a.memory_nos, a.scores, a.matched, a.own
-        from remem._count_tally(%(workspace)s, 0) c
-        cross join lateral remem._query_terms(%(workspace)s, %(query)s,
-          remem._language_dictionaries('english'), c.n, greatest(%(budget)s, 20000)) t
-        cross join lateral remem._arm_lexical(%(workspace)s, t.lexemes, t.frequencies, t.idfs,
-          %(n)s, %(budget)s, c.doc_len::float8 / c.n, %(also)s, %(allowed)s, null, false) a
-        """,
-        {
-            "workspace": workspace,
-            "query": query,
-            "n": n,
-            "budget": budget,
-            "also": also or [],
-            "allowed": allowed,
-        },
-    ).fetchone()
-    assert row is not None
-    return Found(*(list(column or []) for column in row))
 
 
 def load(db: Connection, documents: list[list[str]]) -> None:

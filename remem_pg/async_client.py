@@ -10,7 +10,17 @@ from uuid import UUID
 
 import psycopg
 
-from remem_pg import admin_calls, async_connection, calls, checks, flows, stages, steps, wire
+from remem_pg import (
+    admin_calls,
+    async_connection,
+    calls,
+    checks,
+    flows,
+    side_by_side,
+    stages,
+    steps,
+    wire,
+)
 from remem_pg.async_connection import Connection
 from remem_pg.calls import Call
 from remem_pg.embedder import Embedder
@@ -178,7 +188,9 @@ class AsyncRemem:
 
         ``options`` are those of ``remem.recall``: filter, kinds, scopes, kind, arms, mode, fusion,
         weights, min_relevance, graph, deadline_ms, rerank_pool, expanded, session_ref, explain,
-        space; and ``rerank``: False for no second look this time, or the name of a gate.
+        space; ``rerank``: False for no second look this time, or the name of a gate; and
+        ``parallel``: True runs the arms at once on connections of the pool, with the same answer;
+        with one connection they run as usual (``trace["parallel"]`` says so).
         ``result.degraded`` names what was missing, ``result.trace`` what the client's stages did;
         a model that fails never raises here.
         """
@@ -277,6 +289,10 @@ class AsyncRemem:
                 return await self._run(call, conn)
             case steps.Work(function):
                 return await asyncio.to_thread(function)
+            case steps.SideBySide():
+                if conn is not None or not self._source.several():
+                    return None
+                return await side_by_side.perform(step, lambda call: self._run(call, None))
             case steps.InTransaction():
                 return conn is not None or self._source.in_transaction()
             case steps.Together(flow):

@@ -32,6 +32,9 @@ class Source(Protocol):
     def in_transaction(self) -> bool:
         """Whether a failed statement would leave a transaction of the caller aborted."""
 
+    def several(self) -> bool:
+        """Whether it has more than one connection to give at a time."""
+
     async def close(self) -> None:
         """Closes what this source opened, and nothing else."""
 
@@ -102,6 +105,9 @@ class OwnPool:
     def in_transaction(self) -> bool:
         return False
 
+    def several(self) -> bool:
+        return True
+
     async def close(self) -> None:
         async with self._lock:
             if self._pool is not None:
@@ -122,6 +128,9 @@ class GivenPool:
 
     def in_transaction(self) -> bool:
         return False
+
+    def several(self) -> bool:
+        return self._pool.max_size != 1  # 0: without limit
 
     async def close(self) -> None:
         return None
@@ -146,6 +155,9 @@ class GivenConnection:
 
     def in_transaction(self) -> bool:
         return not self._conn.autocommit or self._conn.info.transaction_status != IDLE
+
+    def several(self) -> bool:
+        return False
 
     async def close(self) -> None:
         return None

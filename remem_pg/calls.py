@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
@@ -205,28 +206,65 @@ def recall(
     workspace: str, query: str, vector: Vector | None, k: int, options: Mapping[str, Any]
 ) -> Call[RecallResult]:
     """The hits, and every degraded state: from the warning and from the hits."""
-
-    def parse(reply: Reply) -> RecallResult:
-        hits = [Hit.from_row(row) for row in reply.rows]
-        from_hits = [code for hit in hits for code in hit.degraded or ()]
-        return RecallResult(hits, [*reply.degraded, *from_hits], options.get("space"), query)
-
     arguments = _recall_arguments(workspace, query, vector, k, options)
-    return build("recall", arguments, parse, read=True)
+    return build("recall", arguments, partial(_recalled, query, options), read=True)
+
+
+def _recalled(query: str, options: Mapping[str, Any], reply: Reply) -> RecallResult:
+    hits = [Hit.from_row(row) for row in reply.rows]
+    from_hits = [code for hit in hits for code in hit.degraded or ()]
+    return RecallResult(hits, [*reply.degraded, *from_hits], options.get("space"), query)
 
 
 def recall_explain(
     workspace: str, query: str, vector: Vector | None, k: int, options: Mapping[str, Any]
 ) -> Call[dict[str, Any]]:
     """The same recall as a document with its trace."""
-
-    def parse(reply: Reply) -> dict[str, Any]:
-        trace: dict[str, Any] = dict(reply.value())
-        trace["degraded"] = list(dict.fromkeys([*(trace.get("degraded") or ()), *reply.degraded]))
-        return trace
-
     arguments = _recall_arguments(workspace, query, vector, k, options)
-    return build("recall_explain", arguments, parse, read=True)
+    return build("recall_explain", arguments, _explained, read=True)
+
+
+def _explained(reply: Reply) -> dict[str, Any]:
+    trace: dict[str, Any] = dict(reply.value())
+    trace["degraded"] = list(dict.fromkeys([*(trace.get("degraded") or ()), *reply.degraded]))
+    return trace
+
+
+def recall_arm(
+    workspace: str, query: str, arm: str, vector: Vector | None, k: int, options: Mapping[str, Any]
+) -> Call[dict[str, Any] | None]:
+    """One arm of the recall, as ``recall_from`` takes it; None where the query does not use it."""
+    arguments = _recall_arguments(workspace, query, vector, k, options)
+    arguments["arm"] = ("text", checks.text(arm, "arm"))
+    return build("recall_arm", arguments, lambda reply: reply.value(), read=True)
+
+
+def recall_from(
+    workspace: str,
+    query: str,
+    vector: Vector | None,
+    k: int,
+    options: Mapping[str, Any],
+    arms: Sequence[Mapping[str, Any]],
+) -> Call[RecallResult]:
+    """The recall out of what ``recall_arm`` gave for its arms."""
+    arguments = _recall_arguments(workspace, query, vector, k, options)
+    arguments["arms"] = ("jsonb", json.dumps(arms))
+    return build("recall_from", arguments, partial(_recalled, query, options), read=True)
+
+
+def recall_from_explain(
+    workspace: str,
+    query: str,
+    vector: Vector | None,
+    k: int,
+    options: Mapping[str, Any],
+    arms: Sequence[Mapping[str, Any]],
+) -> Call[dict[str, Any]]:
+    """The same out of given arms, as a document with its trace."""
+    arguments = _recall_arguments(workspace, query, vector, k, options)
+    arguments["arms"] = ("jsonb", json.dumps(arms))
+    return build("recall_from_explain", arguments, _explained, read=True)
 
 
 def recall_cached(

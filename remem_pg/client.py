@@ -175,7 +175,8 @@ class Remem:
 
         ``options`` are those of ``remem.recall``: filter, kinds, scopes, kind, arms, mode, fusion,
         weights, min_relevance, graph, deadline_ms, rerank_pool, expanded, session_ref, explain,
-        space; and ``rerank``: False for no second look this time, or the name of a gate.
+        space; ``rerank``: False for no second look this time, or the name of a gate; and
+        ``parallel``, which is for ``AsyncRemem`` and changes nothing here.
         ``result.degraded`` names what was missing, ``result.trace`` what the client's stages did;
         a model that fails never raises here.
         """
@@ -267,6 +268,8 @@ class Remem:
                 return self._run(call, conn)
             case steps.Work(function):
                 return function()
+            case steps.SideBySide():
+                return None
             case steps.InTransaction():
                 return conn is not None or self._source.in_transaction()
             case steps.Together(flow):

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, TypeVar, cast
 
-from remem_pg import calls, checks, hooks, rerank_flow, telemetry
+from remem_pg import calls, checks, hooks, parallel, rerank_flow, telemetry
 from remem_pg.calls import Call
 from remem_pg.embedding_policy import decide, forget_space, with_vectors
 from remem_pg.errors import DimensionMismatch, InvalidArgument, RememError, UnknownSpace
@@ -203,6 +203,7 @@ def _recall(
     notes = hooks.Notes()
     tiered = session.tiers.on and build is calls.recall  # an explanation is of a fresh search
     second_look, sent = rerank_flow.plan(session.stages, options)
+    at_once, sent = parallel.plan(sent)
     request = hooks.RecallRequest(query, k, sent)
     request = yield from hooks.routed(session, request, notes)
     extra = yield from hooks.expanded(session, request, notes)
@@ -211,15 +212,15 @@ def _recall(
     if second_look is None:
         if tiered:
             document = yield from _search(
-                session, session.tiers.call, request, query_embedding, notes
+                session, session.tiers.call, request, query_embedding, notes, at_once
             )
             document = _noted(document, notes)
             return cast(T, as_result(document, notes.space, request.query))
-        result = yield from _search(session, build, request, query_embedding, notes)
+        result = yield from _search(session, build, request, query_embedding, notes, at_once)
         return cast(T, _noted(result, notes))
     wider = dataclasses.replace(request, k=max(request.k, second_look.pool))
     search = session.tiers.call if tiered else calls.recall_explain
-    document = yield from _search(session, search, wider, query_embedding, notes)
+    document = yield from _search(session, search, wider, query_embedding, notes, at_once)
     hits = yield from rerank_flow.reranked(
         second_look, request.query, request.options.get("mode"), request.k, document, notes
     )
@@ -237,6 +238,7 @@ def _search(
     request: hooks.RecallRequest,
     query_embedding: Any,
     notes: hooks.Notes,
+    at_once: bool,
 ) -> Flow[T]:
     """The query and its expansion embedded, and the call; once more when the space has moved."""
     query, options = request.query, request.options
@@ -262,7 +264,12 @@ def _search(
                 else:
                     sent["expanded_embeddings"] = [list(v.values) for v in extra if v is not None]
         try:
-            result = yield Run(build(session.workspace, query, vector, request.k, sent))
+            if at_once:
+                result = yield from parallel.recalled(
+                    build, session.workspace, query, vector, request.k, sent, notes
+                )
+            else:
+                result = yield Run(build(session.workspace, query, vector, request.k, sent))
         except (DimensionMismatch, UnknownSpace):
             if given is not None or not (yield from forget_space(session, attempt)):
                 raise
@@ -273,7 +280,7 @@ def _search(
             continue
         notes.degraded[:0] = degraded
         notes.space = sent.get("space")
-        return cast(T, result)
+        return result
     raise AssertionError("unreachable: the second attempt returns or raises")
 
 

@@ -7,7 +7,7 @@ sync and the async client differ only in how they carry a step out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -48,7 +48,21 @@ class InTransaction:
     """Ask whether a failed call would leave an aborted transaction behind."""
 
 
-Step = Run | Work | Together | InTransaction
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """Send calls at once, each on a connection of its own; answered with a dictionary of what came
+    back, or with None where there is only one connection.
+
+    A call whose connection broke is answered with its error. What is not there after ``seconds``
+    (None: no limit) is given up and missing, but for the call of the name ``mandatory``.
+    """
+
+    calls: Mapping[str, Call[Any]]
+    mandatory: str
+    seconds: float | None = None
+
+
+Step = Run | Work | Together | InTransaction | SideBySide
 Flow = Generator[Step, Any, T]
 
 

@@ -47,7 +47,7 @@ comment on function remem._plan_recall(remem.workspace, remem.embedding_space, t
 -- How many rows each arm is asked for at first.
 create or replace function remem._arm_rows(k int) returns int
 language sql immutable parallel safe
-return greatest(30, 2 * k);
+return greatest(24, 2 * k);
 comment on function remem._arm_rows(int) is 'Rows an arm is asked for at first.';
 
 -- How many postings the words of a query may cost.
@@ -105,6 +105,9 @@ begin
   end if;
   v_plan := remem._plan_recall(v_workspace, v_space, query, query_embedding, k, v_options);
   v_query := v_plan.prepared;
+  if given is not null then
+    v_results := remem._planned_arms(v_plan.arms, given);
+  end if;
   degraded := v_plan.degraded;
   v_timings := jsonb_build_object('query', remem._ms(v_stage) - v_plan.embedding_ms::numeric, 'embedding', v_plan.embedding_ms);
 

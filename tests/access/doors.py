@@ -39,6 +39,15 @@ PLAUSIBLE: dict[str, Any] = {
     "timestamp with time zone": "2026-03-01T09:30:00Z",
 }
 
+# What remem.recall_arm says of the first memory.
+FOUND = {
+    "arm": "lexical",
+    "state": "completed",
+    "memory_nos": [1],
+    "scores": [1.5],
+    "matched": [1.5],
+}
+
 DESCRIPTOR = {
     "name": "tiny",
     "backend": "callable",
@@ -66,8 +75,11 @@ WORKING: dict[str, dict[str, Any]] = {
     "rebuild_entities": {"workspace": WORKSPACE, "limit": 10},
     "rebuild_postings": {"workspace": WORKSPACE, "limit": 10},
     "recall": {"workspace": WORKSPACE, "query": "how often do we retry?"},
+    "recall_arm": {"workspace": WORKSPACE, "query": "how often do we retry?", "arm": "lexical"},
     "recall_cached": {"workspace": WORKSPACE, "query": "how often do we retry?"},
     "recall_explain": {"workspace": WORKSPACE, "query": "how often do we retry?"},
+    "recall_from": {"workspace": WORKSPACE, "query": "retry?", "arms": Jsonb([FOUND])},
+    "recall_from_explain": {"workspace": WORKSPACE, "query": "retry?", "arms": Jsonb([FOUND])},
     "recall_many": {"workspace": WORKSPACE, "queries": Jsonb(["how often do we retry?"])},
     "register_space": {"descriptor": Jsonb(DESCRIPTOR)},
     "relate": {"workspace": WORKSPACE, "src": LINKED[0], "dst": LINKED[1], "kind": "part_of"},

@@ -118,6 +118,7 @@ def test_volatility_says_whether_a_function_writes(installed: Connection) -> Non
 
 def test_what_reads_is_stable_and_never_volatile(installed: Connection) -> None:
     readers = {"get", "list", "count", "recall", "recall_explain", "current_space", "version"}
+    readers |= {"recall_arm", "recall_from", "recall_from_explain"}
     found = installed.execute(
         "select p.proname from pg_proc p where p.pronamespace = 'remem'::regnamespace "
         "and p.provolatile = 's' and p.proname = any (%s)",

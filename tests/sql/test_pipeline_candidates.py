@@ -78,7 +78,8 @@ def test_a_candidate_keeps_the_score_of_each_source_that_found_it(db: Connection
     remember(db, "w", "Green.", ref="fact", subject="Mei", attribute="colour", embedding=at(0.0))
     remember(db, "w", "Lunch.", ref="names", entities=["Mei"], embedding=at(-0.2))
     query = '"retry budget" queue, colour of Mei'
-    trace = explain(db, "w", query, embedding=[1, 0])
+    every = ["vector", "lexical", "phrase", "attribute", "pointer"]
+    trace = explain(db, "w", query, embedding=[1, 0], arms=every)
     signals = {hit["ref"]: hit["signals"] for hit in trace["hits"]}
     assert {ref: signals[ref]["cosine"] for ref in signals} == pytest.approx(
         {"vector": 0.9, "words": 0.3, "phrase": 0.1, "fact": 0.0, "names": -0.2}, abs=2e-3

@@ -90,8 +90,9 @@ def arm_off(arm: str) -> tuple[Options, Options, Ran]:
 
 
 def signal_off(signal: str) -> tuple[Options, Options, Ran]:
-    on = {"weights": {signal: 1}} if signal == "pointer" else {}
-    return {"weights": {signal: 0}}, on, lambda trace: trace["weights"][signal] > 0
+    arms = {"arms": list(ARMS)} if signal == "pointer" else {}  # names are not looked for unasked
+    on = {"weights": {signal: 1}, **arms} if signal == "pointer" else {}
+    return {"weights": {signal: 0}, **arms}, on, lambda trace: trace["weights"][signal] > 0
 
 
 # How to switch it off, how it is on, and where the trace shows whether it ran.
@@ -192,7 +193,7 @@ def test_a_graph_that_cannot_be_followed_costs_nothing_but_the_graph(team: Conne
     [
         ("soup", {"vector", "lexical"}),
         ('"soup at noon"', {"vector", "lexical", "phrase"}),
-        ("where is Mei?", {"vector", "lexical", "attribute", "pointer"}),
+        ("where is Mei?", {"vector", "lexical", "pointer"}),
         ("where is Nobody?", {"vector", "lexical"}),
         ("?", set()),
     ],
@@ -200,9 +201,15 @@ def test_a_graph_that_cannot_be_followed_costs_nothing_but_the_graph(team: Conne
 def test_only_arms_that_have_something_to_look_for_are_submitted(
     team: Connection, query: str, submitted: set[str]
 ) -> None:
-    trace = explain(team, "acme", query)
-    assert set(trace["arms"]) == submitted
-    assert trace["tasks"]["submitted"] == len(submitted)
+    """Attributes are looked for in every query of a workspace that has any, names when asked."""
+    for options, arms in (
+        ({}, submitted - {"pointer"} | {"attribute"}),
+        ({"arms": list(ARMS)}, submitted | {"attribute"}),
+        ({"arms": [arm for arm in ARMS if arm != "attribute"]}, submitted),
+    ):
+        trace = explain(team, "acme", query, **options)
+        assert set(trace["arms"]) == arms
+        assert trace["tasks"]["submitted"] == len(arms)
 
 
 @pytest.mark.covers("ME19")
@@ -228,7 +235,8 @@ def test_vector_words_and_names_search_side_by_side(db: Connection) -> None:
     remember(db, "w", "The garden has trees.", ref="vector", embedding=[1, 0])
     remember(db, "w", "The queue retries.", ref="words", embedding=[-1, 0])
     remember(db, "w", "Lunch at one.", ref="names", embedding=[-1, 0], entities=["Mei Lin"])
-    hits = {h.ref: h for h in recall(db, "w", "queue of mei lin", embedding=[1, 0])}
+    options: dict[str, Any] = {"embedding": [1, 0], "arms": ["vector", "lexical", "pointer"]}
+    hits = {h.ref: h for h in recall(db, "w", "queue of mei lin", **options)}
     assert set(hits) == {"vector", "words", "names"}
     only = {
         arm: {h.ref for h in recall(db, "w", "queue of mei lin", embedding=[1, 0], arms=[arm])}
@@ -237,7 +245,7 @@ def test_vector_words_and_names_search_side_by_side(db: Connection) -> None:
     assert only == {"lexical": {"words"}, "pointer": {"names"}}
     assert hits["vector"].arms == ["vector"]
     assert "pointer" in hits["names"].arms
-    arms = explain(db, "w", "queue of mei lin", embedding=[1, 0])["arms"]
+    arms = explain(db, "w", "queue of mei lin", **options)["arms"]
     assert {name: arms[name]["state"] for name in ("vector", "lexical", "pointer")} == {
         "vector": "completed",
         "lexical": "completed",

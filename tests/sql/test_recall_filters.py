@@ -20,6 +20,7 @@ from tests.support.memories import (
     remember_many,
     value,
 )
+from tests.support.queries import lexical
 
 MODES = ["auto", "lexical", "vector", "retrieval_only"]
 
@@ -189,25 +190,10 @@ def vector_arm(
 def lexical_arm(
     db: Connection, filter: str, n: int, allowed: list[int] | None, query: str = "queue"
 ) -> set[int]:
-    row = db.execute(
-        """
-        select a.memory_nos, a.own
-        from remem._count_tally('w', 0) c
-        cross join lateral remem._query_terms('w', %(query)s,
-          remem._language_dictionaries('english'), c.n, 20000) t
-        cross join lateral remem._arm_lexical('w', t.lexemes, t.frequencies, t.idfs, %(n)s, 20000,
-          c.doc_len::float8 / c.n, '{}', %(allowed)s, %(filter)s::jsonpath, false) a
-        """,
-        {
-            "query": query,
-            "n": n,
-            "allowed": allowed,
-            "filter": f'$.workspace == "w" && ({filter})',
-        },
-    ).fetchone()
-    assert row is not None
-    assert all(row[1])
-    return set(row[0])
+    found = lexical(db, query, n=n, allowed=allowed, row_filter=f'$.workspace == "w" && ({filter})')
+    assert min(found.scores) > 0
+    assert len(set(found.memory_nos)) == len(found.memory_nos)
+    return set(found.memory_nos)
 
 
 def numbers(db: Connection, condition: str) -> set[int]:

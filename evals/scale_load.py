@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
+import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -227,14 +228,25 @@ def build_index(conn: Conn, statement: str, memory: str = "1500MB") -> None:
 
 
 def settle(conn: Conn) -> None:
-    """VACUUM and ANALYZE of every table that was loaded."""
+    """VACUUM and ANALYZE of every table that was loaded.
+
+    Again where a page of postings is not marked as visible to all, because some other session had
+    an older snapshot: reading by the index alone, which a busy table has after autovacuum, needs that.
+    """
     tables = conn.execute(
         "select format('%I.%I', n.nspname, c.relname) from pg_class c"
         " join pg_namespace n on n.oid = c.relnamespace"
         " where n.nspname in ('remem', 'evals_scale') and c.relkind = 'r'"
     ).fetchall()
-    for (table,) in tables:
-        conn.execute(f"vacuum (analyze) {table}".encode())
+    for _ in range(3):
+        for (table,) in tables:
+            conn.execute(f"vacuum (analyze) {table}".encode())
+        unseen = conn.execute(
+            "select relpages - relallvisible from pg_class where oid = 'remem.posting'::regclass"
+        ).fetchone()
+        if unseen == (0,):
+            return
+        time.sleep(1)
 
 
 def item(row: Row) -> dict[str, Any]:

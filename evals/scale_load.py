@@ -231,7 +231,7 @@ def settle(conn: Conn) -> None:
     """VACUUM and ANALYZE of every table that was loaded.
 
     Again where a page of postings is not marked as visible to all, because some other session had
-    an older snapshot: reading by the index alone, which a busy table has after autovacuum, needs that.
+    an older snapshot: a read by the index alone, as a busy table has after autovacuum, needs that.
     """
     tables = conn.execute(
         "select format('%I.%I', n.nspname, c.relname) from pg_class c"

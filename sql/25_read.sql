@@ -91,7 +91,7 @@ declare
   v_problem text;
 begin
   perform remem._authorize(workspace, 'read');
-  v_filter := remem._filter(filter);
+  v_filter := remem._row_filter(workspace, jsonb_build_object('filter', filter));  -- with the workspace: the GIN index holds all tenants
   if "limit" is null or "limit" not between 1 and 1000 then
     perform remem._raise('RM001', jsonb_build_object('argument', 'limit', 'value', "limit", 'limit', 1000), 'Between 1 and 1000');
   end if;
@@ -127,7 +127,7 @@ declare
   v_problem text;
 begin
   perform remem._authorize(workspace, 'read');
-  v_filter := remem._filter(filter);
+  v_filter := remem._row_filter(workspace, jsonb_build_object('filter', filter));  -- with the workspace: the GIN index holds all tenants
   if v_filter is null then
     return (remem._count_tally(workspace, 0)).n;
   end if;

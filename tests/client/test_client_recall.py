@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 
@@ -55,6 +56,23 @@ def test_k_and_options_are_passed_on(mem: Remem) -> None:
     assert {hit.kind for hit in filtered} <= {"decision"}
     lexical = mem.recall("retry", mode="lexical")
     assert {arm for hit in lexical for arm in hit.arms} == {"lexical"}
+
+
+@pytest.mark.covers("ME20")
+def test_a_client_with_a_model_can_ask_the_fusion_arm(db_dsn: str) -> None:
+    class Toy:
+        id = "toy"
+        dimensions = 2
+
+        def embed(self, texts: Sequence[str]) -> Any:
+            return np.array([[1, len(text)] for text in texts], np.float32)
+
+    with Remem(db_dsn, workspace="acme", embedding=Toy()) as mem:
+        mem.remember("We retry three times.")
+        result = mem.recall("retry", arms=["fusion"])
+        trace = mem.recall_explain("retry", arms=["fusion"])
+    assert (len(result), result.degraded) == (1, ())
+    assert set(trace["arms"]) == {"vector", "lexical"}
 
 
 def test_an_empty_answer_says_whether_it_was_degraded(mem: Remem, db_dsn: str) -> None:

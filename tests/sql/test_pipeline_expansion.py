@@ -90,6 +90,90 @@ def test_a_route_may_leave_the_graph_out(db: Connection) -> None:
     assert bodies(asked(db)) == ["payment webhook alpha"]
 
 
+@pytest.mark.covers("MN15", "ME8")
+def test_a_caller_who_always_wants_the_graph_gets_it_on_every_route(db: Connection) -> None:
+    (hit,) = webhooks(db, 1)
+    link(db, hit, put(db, "soup"))
+    db.execute("select remem.put_route('general', '{lexical}', workspace => 'w', graph_depth => 0)")
+    assert graph(db, graph="always") == {"ran": True, "reason": "asked for", "added": 1}
+    assert "soup" in bodies(asked(db, graph="always"))
+
+
+@pytest.mark.covers("MN15", "ME30", "ME3")
+@pytest.mark.parametrize("mode", ["simple", "retrieval_only"])
+def test_modes_that_skip_stages_leave_the_graph_out_unless_asked(db: Connection, mode: str) -> None:
+    (hit,) = webhooks(db, 1)
+    link(db, hit, put(db, "soup"))
+    for n in range(60):  # so many that the vectors alone do not find it
+        put(db, f"payment filler {n}")
+    options: dict[str, Any] = {"mode": mode, "k": 8}
+    assert explain(db, "w", "payment webhook", **options)["graph"] == {
+        "ran": False,
+        "reason": "switched off",
+        "added": 0,
+    }
+    assert "soup" not in bodies(recall(db, "w", "payment webhook", **options))
+    asked_for = explain(db, "w", "payment webhook", graph="always", **options)["graph"]
+    assert (asked_for["ran"], asked_for["reason"]) == (True, "asked for")
+
+
+# -- what it adds is held to what the caller demands
+
+
+@pytest.mark.covers("ME17", "RP34")
+def test_a_neighbour_that_has_nothing_of_the_question_is_not_relevant(db: Connection) -> None:
+    (hit,) = webhooks(db, 1)
+    link(db, hit, put(db, "soup", ref="soup"))
+    hits = {found.ref: found for found in asked(db)}
+    assert set(hits) == {"alpha", "soup"}
+    assert hits["soup"].relevance == 0 < hits["alpha"].relevance
+    other = put(db, "the webhook of the canteen", ref="canteen")
+    link(db, hit, other)
+    (canteen,) = [found for found in asked(db, k=2, graph="never") if found.ref == "canteen"]
+    assert 0 < canteen.relevance < 1
+
+
+@pytest.mark.covers("ME17", "RP34")
+def test_min_relevance_gates_what_the_graph_adds(db: Connection) -> None:
+    hits = webhooks(db, 2)
+    link(db, hits[0], put(db, "soup"))
+    assert "soup" in bodies(asked(db))
+    for least in (0.01, 0.9):
+        found = asked(db, graph="always", min_relevance=least)
+        assert found
+        assert all(hit.relevance >= least for hit in found)
+        assert "soup" not in bodies(found)
+        assert graph(db, graph="always", min_relevance=least)["added"] == 0
+
+
+@pytest.mark.covers("ME17", "RP28")
+def test_an_excluded_word_stays_out_of_the_graph(db: Connection) -> None:
+    (hit,) = webhooks(db, 1)
+    for body in ("soup in staging", "soup at noon"):
+        link(db, hit, put(db, body))
+    assert set(bodies(asked(db, graph="always"))) == {
+        "payment webhook alpha",
+        "soup in staging",
+        "soup at noon",
+    }
+    found = bodies(asked(db, "payment webhook -staging", graph="always"))
+    assert set(found) == {"payment webhook alpha", "soup at noon"}
+
+
+@pytest.mark.covers("ME17", "RP36")
+def test_the_graph_never_repeats_a_text(db: Connection) -> None:
+    """Neither that of a hit, nor that of a better neighbour; copies stay with their hit."""
+    one = put(db, "payment webhook alpha", session_ref="a", importance=1)
+    link(db, one, put(db, "payment webhook alpha", session_ref="b"))
+    link(db, one, put(db, "Payment  WEBHOOK alpha", session_ref="c"))
+    for ref, weight in (("near", 1.0), ("far", 0.5)):
+        link(db, one, put(db, "soup", ref=ref, session_ref=f"of {ref}"), weight)
+    hits = asked(db, graph="always")
+    assert bodies(hits) == ["payment webhook alpha", "soup"]
+    assert hits[1].ref == "near"
+    assert [copy["session_ref"] for copy in hits[0].duplicates] == ["b", "c"]
+
+
 @pytest.mark.covers("ME17")
 def test_without_a_hit_the_graph_has_nowhere_to_start(db: Connection) -> None:
     (hit,) = webhooks(db, 1)

@@ -183,6 +183,9 @@ def test_a_graph_that_cannot_be_followed_costs_nothing_but_the_graph(team: Conne
     with warnings(team) as seen:
         hits = recall(team, "acme", QUERY, graph="always")
     assert seen == [("RM501", ["graph_failed"])]
+    trace = explain(team, "acme", QUERY, graph="always")
+    assert trace["degraded"] == ["graph_failed"]
+    assert (trace["graph"]["ran"], trace["graph"]["reason"]) == (False, "failed")
     assert answer(hits) == answer(plain)
     assert {tuple(hit.degraded) for hit in hits} == {("graph_failed",)}
 

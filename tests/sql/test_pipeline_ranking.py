@@ -45,6 +45,21 @@ def test_pinned_memories_of_the_kind_join_and_the_kind_stands_in_for_them(db: Co
     assert explain(db, "w", "alpha")["pool"]["note"] == "none"
 
 
+@pytest.mark.covers("ME11", "ME12")
+def test_a_pool_without_pinned_rows_takes_the_newest_of_the_kind(db: Connection) -> None:
+    notes: list[dict[str, Any]] = [
+        {"body": f"note {n}", "kind": "decision", "ref": f"r{n}"} for n in range(150)
+    ]
+    remember_many(db, "w", notes)
+    # A hundred rows are in the pool; which ones shows where no arm finds any.
+    db.execute(
+        "select remem.put_route('decision', '{phrase}', workspace => 'w', pool => 'decision')"
+    )
+    hits = recall(db, "w", "what?", k=100, kind="decision", graph="never")
+    assert {hit.ref for hit in hits} == {f"r{n}" for n in range(50, 150)}
+    assert {tuple(hit.arms) for hit in hits} == {("pool",)}
+
+
 @pytest.mark.covers("ME13")
 def test_a_pool_that_answers_by_itself_replaces_the_arms_and_says_so(db: Connection) -> None:
     for n in range(3):
@@ -53,6 +68,14 @@ def test_a_pool_that_answers_by_itself_replaces_the_arms_and_says_so(db: Connect
     trace = explain(db, "w", "blue paint wall decided", k=3, kind="decision")
     assert trace["pool"] == {"note": "replaced the arms", "rows": 3}
     assert {arm["state"] for arm in trace["arms"].values()} == {"skipped"}
+    assert trace["tasks"] == {
+        "submitted": len(trace["arms"]),
+        "skipped": len(trace["arms"]),
+        "completed": 0,
+        "pending": 0,
+        "failed": 0,
+    }
+    assert trace["finish_reason"] == "pool_satisfied"
     assert all(hit["kind"] == "decision" for hit in trace["hits"])
     # A question that the pool does not answer goes to the arms.
     assert explain(db, "w", "green grass", k=3, kind="decision")["pool"]["note"] == "joined"

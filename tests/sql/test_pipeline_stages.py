@@ -202,7 +202,7 @@ def test_attributes_are_looked_for_where_a_workspace_has_any(team: Connection) -
     remember(team, "bare", "Mei works from Lisbon.", entities=["city"])
     assert "attribute" not in explain(team, "bare", "what city is Mei in?")["arms"]
     for ref in ("tz", "colour"):
-        team.execute("select remem.forget('acme', ref => %s)", [ref])
+        remember(team, "acme", "Nothing is known.", ref=ref)
     assert "attribute" not in explain(team, "acme", "what city is Mei in?")["arms"]
 
 

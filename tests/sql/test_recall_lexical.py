@@ -338,9 +338,7 @@ def test_a_frequency_beyond_the_cap_is_estimated_from_how_close_the_rows_lie(
     spread: Connection, where: str
 ) -> None:
     number = list(SPREADS).index(where)
-    exact = value(
-        spread, "select count(*) from remem.posting where lexeme = %s", [f"w{number}"]
-    )
+    exact = value(spread, "select count(*) from remem.posting where lexeme = %s", [f"w{number}"])
     (frequency,) = terms(spread, f"w{number}", 40000, 1000)[1]
     factor = SPREADS[where][1]
     assert exact / factor <= frequency <= exact * factor

@@ -119,7 +119,10 @@ def test_a_mode_and_a_list_of_arms_decide_who_searches(
     assert hits[0].body == "The queue retries three times."
 
 
-@pytest.mark.parametrize(("mode", "arm"), [("lexical", "vector"), ("vector", "lexical")])
+@pytest.mark.parametrize(
+    ("mode", "arm"),
+    [("lexical", "vector"), ("vector", "lexical"), ("simple", "lexical"), ("simple", "fusion")],
+)
 def test_a_mode_without_its_arm_is_refused(queue: Connection, mode: str, arm: str) -> None:
     with refused("RM001", argument="arms"):
         recall(queue, "w", "queue", mode=mode, arms=[arm])

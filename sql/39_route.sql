@@ -89,42 +89,55 @@ $$;
 comment on function remem.route_of(text, text, jsonb) is
   'The route that recall would take for a query: kind, arms, pool, graph depth, weights.';
 
--- Rows of a kind that stand for it, at most 100: pinned or important ones; where there are none, the newest of the kind
--- among the workspace's latest 2,000, else any; then those of the fallback pools.
+-- Rows of a kind that stand for it, at most 100: pinned or important ones; where there are none, the kind's own, of more
+-- than a hundred the newest among the workspace's latest 2,000, if there are any; then those of the fallback pools.
 create or replace function remem._pool(query remem._query, route remem.route) returns bigint[]
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
-  c_recent constant int := 2000;
+  c_most constant int := 100;
+  c_latest constant text := '(select * from (select * from remem.memory l where l.workspace = $1 order by l.memory_no desc limit 2000) x where x.attrs @@ %L)';
+  c_all constant text := '(select * from remem.memory x where x.workspace = $1 and x.attrs @@ %L)';
+  c_important constant text := '(select * from remem.memory x where x.workspace = $1 and x.attrs @@ %L order by x.importance desc, x.memory_no desc)';
   v_kind text;
-  v_from text;
   v_path text;
   v_rows bigint[];
 begin
   foreach v_kind in array array[route.pool] || route.fallback_pools loop
     v_path := format('$.workspace == %s && $.kind == %s', to_jsonb(query.workspace), to_jsonb(v_kind));
-    foreach v_from in array array[
-      format('(select * from remem.memory x where x.workspace = $1 and x.attrs @@ %L order by x.importance desc, x.memory_no desc)',
-        v_path || ' && ($.pinned == true || $.importance >= 0.8)'),
-      format('(select * from (select * from remem.memory x where x.workspace = $1 order by x.memory_no desc limit %s) x where x.attrs @@ %L)',
-        c_recent, v_path),
-      format('(select * from remem.memory x where x.workspace = $1 and x.attrs @@ %L)', v_path)
-    ] loop
-      execute 'select array_agg(s.memory_no) from (select m.memory_no from ' || v_from || ' m'
-        ' where m.superseded_at is null and m.forgotten_at is null'
-        ' and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())'
-        ' and ($2 is null or m.memory_no = any ($2)) and ($3 is null or m.attrs @@ $3) limit 100) s'
-      into v_rows using query.workspace, query.allowed, query.row_filter;
-      if v_rows is not null then
-        return v_rows;
+    v_rows := remem._pool_rows(query, format(c_important, v_path || ' && ($.pinned == true || $.importance >= 0.8)'), c_most);
+    if v_rows is null then
+      v_rows := remem._pool_rows(query, format(c_all, v_path), c_most);
+      if cardinality(v_rows) = c_most then
+        v_rows := coalesce(remem._pool_rows(query, format(c_latest, v_path), c_most), v_rows);
       end if;
-    end loop;
+    end if;
+    if v_rows is not null then
+      return v_rows;
+    end if;
   end loop;
   return '{}';
 end
 $$;
 comment on function remem._pool(remem._query, remem.route) is 'The relevance pool of a routed kind.';
+
+-- EXECUTE: the plan depends on the kind, a cached one would forget the GIN index.
+create or replace function remem._pool_rows(query remem._query, source text, most int) returns bigint[]
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_rows bigint[];
+begin
+  execute format('select array_agg(s.memory_no) from (select m.memory_no from %s m where m.superseded_at is null and m.forgotten_at is null'
+    ' and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())'
+    ' and ($2 is null or m.memory_no = any ($2)) and ($3 is null or m.attrs @@ $3) limit %s) s', source, most)
+  into v_rows using query.workspace, query.allowed, query.row_filter;
+  return v_rows;
+end
+$$;
+comment on function remem._pool_rows(remem._query, text, int) is 'Live rows of a source of the relevance pool; null when there are none.';
 
 -- Whether the pool answers by itself: k of its rows are relevant to this query (at least half, or what the caller demands).
 create or replace function remem._pool_satisfies(query remem._query, space remem.embedding_space, pool bigint[], min_relevance float8, k int)

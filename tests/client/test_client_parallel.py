@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -19,7 +20,6 @@ from remem_pg import (
     ServerUnavailable,
     UnknownOption,
     async_connection,
-    wire,
 )
 from remem_pg.calls import Call, Reply
 
@@ -168,21 +168,25 @@ async def test_an_arm_whose_connection_breaks_leaves_the_others(
     assert document["tasks"]["completed"] == document["tasks"]["submitted"] - 1
 
 
-async def test_a_connection_that_the_server_closed_once_costs_nothing(
-    mem: AsyncRemem,
-    su: psycopg.Connection[Any],
-    database: str,
-    monkeypatch: pytest.MonkeyPatch,
+async def test_an_arm_whose_connection_breaks_once_is_sent_again(
+    mem: AsyncRemem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = await mem.recall("machine disk", parallel=True)
-    monkeypatch.setattr(wire, "is_alive", lambda pgconn: True)
-    su.execute(
-        "select pg_terminate_backend(pid, 5000) from pg_stat_activity "
-        "where datname = %s and pid <> pg_backend_pid()",
-        (database,),
-    )
-    monkeypatch.undo()
-    assert await mem.recall("machine disk", parallel=True) == usual
+    usual = await mem.recall("machine disk")
+    execute = async_connection.execute
+    broken: set[str] = set()
+
+    async def once(conn: async_connection.Connection, call: Call[Any], tenant: str | None) -> Reply:
+        arm = call.params.get("arm")
+        if arm is not None and arm not in broken:
+            broken.add(arm)
+            conn.pgconn.finish()
+        return await execute(conn, call, tenant)
+
+    monkeypatch.setattr(async_connection, "execute", once)
+    result = await mem.recall("machine disk", parallel=True)
+    assert result == usual
+    assert set(ran(result).values()) == {"completed"}
+    assert broken >= {"vector", "lexical"}
 
 
 @pytest.mark.covers("ME22")
@@ -203,8 +207,10 @@ async def test_what_is_late_is_cancelled_and_never_merged_and_the_vector_arm_is_
     """Lexical never answers by itself; the vector arm answers when the time is long over."""
     execute = async_connection.execute
     gone = asyncio.Event()
+    limits: dict[str, float] = {}
 
     async def slow(conn: async_connection.Connection, call: Call[Any], tenant: str | None) -> Reply:
+        limits[call.function] = json.loads(call.params.get("options") or "{}").get("deadline_ms")
         if call.params.get("arm") == "lexical":
             try:
                 await conn.execute("select pg_sleep(600)")
@@ -216,6 +222,8 @@ async def test_what_is_late_is_cancelled_and_never_merged_and_the_vector_arm_is_
 
     monkeypatch.setattr(async_connection, "execute", slow)
     result = await mem.recall("machine disk", parallel=True, deadline_ms=300)
+    assert limits["recall_arm"] == 300
+    assert limits["recall_from"] == 0  # no time is left to look deeper in all arms
     assert ran(result)["vector"] == "completed"
     assert "lexical" not in ran(result)
     assert "arm_pending:lexical" in result.degraded

@@ -3,7 +3,7 @@
 
 -- Milliseconds since `started`, for the trace.
 create or replace function remem._ms(started timestamptz) returns numeric
-language plpgsql volatile parallel safe
+language plpgsql stable parallel safe
 set search_path = pg_catalog, remem, pg_temp
 as $$
 begin  -- a function in SQL would be planned anew at every call: it cannot be inlined

@@ -78,7 +78,7 @@ declare
   v_space remem.embedding_space;
   v_plan record;
   v_query remem._query;
-  v_n int := remem._arm_rows(k);
+  v_n int;
   v_results remem._arm_result[] := given;
   v_result remem._arm_result;
   v_lexemes text[];
@@ -92,6 +92,7 @@ begin
   degraded := '{}';
   hits := '{}';
   perform remem._check_query(query, k);
+  v_n := remem._arm_rows(k);
   select w.* into v_workspace from remem.workspace w where w.workspace = _recall.workspace;
   if not found then
     perform remem._row_filter(workspace, v_options);

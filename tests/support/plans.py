@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import psycopg
+from psycopg import sql
 
 Shape = tuple[Any, ...]
+
+
+SETTINGS = {
+    "log_min_duration": "0",
+    "log_nested_statements": "on",
+    "log_level": "notice",
+    "log_format": "json",
+    "log_analyze": "off",
+}
+
+
+def _noting(seen: list[dict[str, Any]]) -> Callable[[psycopg.errors.Diagnostic], None]:
+    def note(diag: psycopg.errors.Diagnostic) -> None:
+        text = diag.message_primary or ""
+        if text.startswith("duration:"):
+            seen.append(json.loads(text[text.index("{") :]))
+
+    return note
 
 
 @contextmanager
@@ -19,21 +38,9 @@ def plans(su: psycopg.Connection[Any], **settings: str) -> Iterator[list[dict[st
     Each is a dictionary with the keys ``Query Text`` and ``Plan`` of EXPLAIN (FORMAT JSON).
     """
     seen: list[dict[str, Any]] = []
-
-    def note(diag: psycopg.errors.Diagnostic) -> None:
-        text = diag.message_primary or ""
-        if text.startswith("duration:"):
-            seen.append(json.loads(text[text.index("{") :]))
-
+    note = _noting(seen)
     su.execute("load 'auto_explain'")
-    for name, value in {
-        "log_min_duration": "0",
-        "log_nested_statements": "on",
-        "log_level": "notice",
-        "log_format": "json",
-        "log_analyze": "off",
-        **settings,
-    }.items():
+    for name, value in {**SETTINGS, **settings}.items():
         su.execute(f"set auto_explain.{name} = {value}")
     su.add_notice_handler(note)
     try:
@@ -41,6 +48,33 @@ def plans(su: psycopg.Connection[Any], **settings: str) -> Iterator[list[dict[st
     finally:
         su.remove_notice_handler(note)
         su.execute("set auto_explain.log_min_duration = -1")
+
+
+@contextmanager
+def explained(
+    su: psycopg.Connection[Any], role: str, dsn: str
+) -> Iterator[tuple[psycopg.Connection[Any], list[dict[str, Any]]]]:
+    """A connection of the role itself, and the plans of every statement that it runs from then on.
+
+    The settings are the role's in this database, for as long as the connection stands: what they
+    need no role but a superuser may set.
+    """
+    target = sql.SQL("alter role {} in database {}").format(
+        sql.Identifier(role), sql.Identifier(su.info.dbname)
+    )
+    su.execute("load 'auto_explain'")
+    su.execute(target + sql.SQL(" set session_preload_libraries = 'auto_explain'"))
+    for name, value in SETTINGS.items():
+        su.execute(
+            target + sql.SQL(" set {} = {}").format(sql.Identifier("auto_explain", name), value)
+        )
+    seen: list[dict[str, Any]] = []
+    try:
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            conn.add_notice_handler(_noting(seen))
+            yield conn, seen
+    finally:
+        su.execute(target + sql.SQL(" reset all"))
 
 
 def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:

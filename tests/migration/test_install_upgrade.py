@@ -59,6 +59,7 @@ def test_names_of_older_memories_are_found_once_they_are_rebuilt(landed: Connect
     assert landed.execute("select count(*) from remem.memory_entity").fetchone() == (0,)
     landed.execute("select remem.rebuild_entities('acme')")
     found = landed.execute(
-        "select remem.recall_explain('acme', 'what is ERR_4071?') #>> '{arms,pointer,found}'"
+        "select remem.recall_explain('acme', 'what is ERR_4071?',"
+        """ options => '{"arms": ["pointer"]}') #>> '{arms,pointer,found}'"""
     ).fetchone()
     assert found == ("1",)

@@ -162,3 +162,10 @@ drop function if exists remem._candidates(text, int, real[], text[], float8[], f
 drop function if exists remem._score(text, text, bigint[], float8[], float8[], float8[], bigint[], float8[], float8, float8, jsonb, text, boolean, float8, float8);
 drop function if exists remem._hits(text, text, int, bigint[], float8[], float8[], float8[], bigint[], float8[], float8, float8, jsonb, text, boolean,
   float8, remem.embedding_space, bigint[], bigint[], boolean[], jsonpath, boolean, text[]);
+drop function if exists remem._query_terms(text, text, regdictionary[], bigint, int);
+drop function if exists remem._bm25s(text, text[], float8[], float8, bigint[]);
+drop function if exists remem._arm_lexical(text, text[], bigint[], float8[], int, int, float8, bigint[], bigint[], jsonpath, boolean);
+drop function if exists remem._recall(text, text, real[], int, jsonb);
+
+-- What an index can look up for the relevance pool; writers set it from now on.
+update remem.memory set attrs = attrs || '{"important": true}' where pinned or importance >= 0.8;

@@ -174,6 +174,7 @@ as $$
       'title', left(item.title, 1000), 'tags', to_jsonb(item.tags), 'topic_key', item.topic_key, 'subject', item.subject,
       'attribute', item.attribute, 'source_class', item.source_class, 'source_ref', item.source_ref,
       'importance', item.importance, 'confidence', item.confidence, 'pinned', item.pinned,
+      'important', case when item.pinned or item.importance >= 0.8 then true end,  -- what an index can look up
       'unresolved', item.unresolved, 'session_ref', item.session_ref, 'turn_no', item.turn_no,
       'speaker', item.speaker, 'occurred_at', item.occurred_at, 'valid_from', item.valid_from, 'valid_to', item.valid_to))
     || case when item.metadata is null then '{}' else jsonb_build_object('metadata', item.metadata) end

@@ -106,7 +106,7 @@ declare
 begin
   foreach v_kind in array array[route.pool] || route.fallback_pools loop
     v_path := format('$.workspace == %s && $.kind == %s', to_jsonb(query.workspace), to_jsonb(v_kind));
-    v_rows := remem._pool_rows(query, format(c_important, v_path || ' && ($.pinned == true || $.importance >= 0.8)'), c_most);
+    v_rows := remem._pool_rows(query, format(c_important, v_path || ' && $.important == true'), c_most);
     if v_rows is null then
       v_rows := remem._pool_rows(query, format(c_all, v_path), c_most);
       if cardinality(v_rows) = c_most then
@@ -122,10 +122,12 @@ end
 $$;
 comment on function remem._pool(remem._query, remem.route) is 'The relevance pool of a routed kind.';
 
--- EXECUTE: the plan depends on the kind, a cached one would forget the GIN index.
+-- EXECUTE: the plan depends on the kind, a cached one would forget the GIN index; and with a limit a planner would rather
+-- read the table from its beginning.
 create or replace function remem._pool_rows(query remem._query, source text, most int) returns bigint[]
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
+set enable_seqscan = off
 as $$
 declare
   v_rows bigint[];

@@ -346,7 +346,8 @@ def test_no_statement_of_a_recall_reads_a_table_from_end_to_end(
         if node["Node Type"] == "Seq Scan" and node["Relation Name"] in (*TABLES, "relation")
     ]
     assert whole == []
-    assert {table for table in TABLES if caller.scans(table)} == set(TABLES)
+    asked = set(TABLES) if "arms" in OPTIONS[options] else set(TABLES) - {"memory_entity"}
+    assert {table for table in TABLES if caller.scans(table)} >= asked
 
 
 @pytest.mark.parametrize("workspace", WORKSPACES)

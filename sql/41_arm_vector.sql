@@ -13,7 +13,7 @@ create or replace function remem._arm_vector(
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set hnsw.iterative_scan = 'strict_order'
-set hnsw.ef_search = 60  -- finds 91 to 94 of the nearest hundred at 200,000 rows, 80 finds 93 to 95 and takes a third longer
+set hnsw.ef_search = 60  -- finds 91 to 94 % of the nearest 24 at 200,000 rows, 80 finds 93 to 95 % and takes longer
 set enable_sort = off
 as $$
 declare

@@ -42,17 +42,21 @@ create or replace function remem._language_dictionaries(language text) returns r
 language plpgsql stable parallel safe set search_path = pg_catalog, remem, pg_temp
 as $body$
 declare
+  c_default constant oid := 3722;  -- the built-in parser
+  c_word constant int := 2;        -- its token type of words
   v_dictionaries regdictionary[];
 begin
   select array(
     select m.mapdict::regdictionary
-    from ts_token_type(c.cfgparser) as t
-      join pg_ts_config_map as m on m.mapcfg = c.oid and m.maptokentype = t.tokid
-    where t.alias = 'word'
+    from pg_ts_config_map as m
+    where m.mapcfg = c.oid and m.maptokentype = case
+      when c.cfgparser = c_default then c_word
+      else (select t.tokid from ts_token_type(c.cfgparser) as t where t.alias = 'word') end
     order by m.mapseqno
   ) into v_dictionaries
   from pg_ts_config as c join pg_namespace as n on n.oid = c.cfgnamespace
-  where _language_dictionaries.language in (c.cfgname::text, n.nspname || '.' || c.cfgname)
+  where c.cfgname in (language::name, split_part(language, '.', 2)::name)
+    and language in (c.cfgname::text, n.nspname || '.' || c.cfgname)
   order by n.nspname <> 'pg_catalog', c.oid
   limit 1;
   if not found then

@@ -134,7 +134,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-  c_cap constant int := 1000;        -- up to which document frequencies are counted
+  c_cap constant int := 300;         -- up to which document frequencies are counted
   c_selective constant int := 5000;
   v_workspace text := workspace.workspace;
   v_space_no int := space.space_no;

@@ -1,10 +1,10 @@
 -- The lexical arm: BM25 over the posting table, any term may match (an AND query finds nothing for questions).
 
--- Whole posting lists are read, rarest term first, within `budget`. The terms behind them are looked up, one after the
--- other, for the rows that can still make the best ten, so every score is complete. First only a few lists: that is
--- enough as soon as the tenth best row scores more than a row is likely to that holds none of their words. Where the
--- lists leave less than n rows, or the first is longer than the budget, the newest rows of the next ones fill up. With
--- query.allowed every term is looked up for those rows and nothing is left out. Every read is an index-only scan.
+-- Whole posting lists are read, rarest term first, within `budget`. The other terms are looked up for the rows that were
+-- found, so every score is complete. First only a few lists: as soon as the tenth best row scores more than a row is
+-- likely to that holds none of their words, they are enough; otherwise as many more as that takes. Where the lists leave
+-- less than n rows, or the first is longer than the budget, the newest rows of the next ones fill up. With query.allowed
+-- every term is looked up for those rows and nothing is left out. Every read is an index-only scan.
 -- k1 = 1.2 and b = 0.3: memories are short, and a short one is not more to the point for being short
 -- (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009; leaving lists out by their bounds: Turtle and
 -- Flood, Query Evaluation: Strategies and Optimizations, 1995).
@@ -17,16 +17,16 @@ set plan_cache_mode = force_generic_plan
 set enable_nestloop = off  -- no estimate sees how many rows there are; what is meant as probes is lateral
 as $$
 declare
-  c_first constant int := 3000;        -- postings of the first look
-  c_most constant int := 2000;         -- rows that are looked up for
-  c_bound constant float8 := 1.0;      -- what a word gives that is once in a text of usual length, in idfs
+  c_first constant int := 1500;        -- postings of the first look
   -- Out of the record once, and as float8: a literal times a smallint would be reckoned in numeric.
   v_workspace text := query.workspace;
   v_filter jsonpath := query.row_filter;
   v_check boolean := query.row_filter is not null or query.check_validity;
   v_base float8 := 1.2 * 0.7;
   v_slope float8 := 1.2 * 0.3 / query.mean_len;
+  v_lexemes text[] := query.lexemes;
   v_terms int := cardinality(query.lexemes);
+  v_needed int := v_terms;             -- lists without which the best ten are not certain
   v_whole int;                         -- lists that are read to the end
   v_total bigint;                      -- their postings
   v_fill boolean := v_check;           -- whether the newest rows of the other lists fill up
@@ -43,86 +43,82 @@ begin
   end if;
   foreach v_budget in array array[least(c_first, budget), budget, budget] loop
     v_whole := 0; v_total := 0;
-    while v_whole < v_terms and v_total + query.frequencies[v_whole + 1] <= v_budget loop
+    while v_whole < v_needed and v_total + query.frequencies[v_whole + 1] <= v_budget loop
       v_whole := v_whole + 1;
       v_total := v_total + query.frequencies[v_whole];
     end loop;
     continue when v_budget < budget and v_whole < v_terms and (v_total = 0 or v_check);
     v_fill := v_fill or v_total = 0;
-    -- Two limits: without rows to check the inner one is a bounded sort, with them all are in line.
     select array_agg(r.memory_no), array_agg(r.score), array_agg(r.matched) into memory_nos, scores, matched
     from (
+      with term as materialized (
+        select u.lexeme, u.idf, 2.2::float8 * u.idf as weight, u.no from unnest(v_lexemes, query.idfs) with ordinality u (lexeme, idf, no)
+      ), whole as materialized (
+        select p.memory_no, p.tf, p.doc_len, t.weight, t.idf
+        from term t cross join lateral (select p.memory_no, p.tf, p.doc_len from remem.posting p
+          where p.workspace = v_workspace and p.lexeme = t.lexeme offset 0) p
+        where t.no <= v_whole
+      ), known as materialized (
+        select array_agg(memory_no) as nos from (
+          select w.memory_no from whole w
+          union all
+          select p.memory_no from term t cross join lateral (select p.memory_no from remem.posting p
+            where p.workspace = v_workspace and p.lexeme = t.lexeme order by p.memory_no desc
+            limit greatest(case when t.no = v_whole + 1 then v_budget - v_total else 0 end, 3 * n)) p
+          where v_fill and t.no > v_whole) k
+      )
       select r.* from (
-        select p.memory_no, sum(t.weight * p.tf / (p.tf + v_base + v_slope * p.doc_len)) as score, sum(t.idf) as matched
+        select p.memory_no, sum(p.weight * p.tf / (p.tf + v_base + v_slope * p.doc_len)) as score, sum(p.idf) as matched
         from (
-          select u.lexeme, u.idf, 2.2::float8 * u.idf as weight,
-            case when u.no > v_whole then greatest(case when u.no = v_whole + 1 then v_budget - v_total else 0 end, 3 * n) end as part
-          from unnest(query.lexemes, query.idfs) with ordinality u (lexeme, idf, no)
-          where u.no <= v_whole or v_fill
-        ) t
-        cross join lateral (
-          select p.memory_no, p.tf, p.doc_len from remem.posting p
-          where p.workspace = v_workspace and p.lexeme = t.lexeme order by p.memory_no desc limit t.part
+          select * from whole
+          union all
+          select p.memory_no, p.tf, p.doc_len, t.weight, t.idf
+          from term t cross join lateral (select p.memory_no, p.tf, p.doc_len from remem.posting p
+            where p.workspace = v_workspace and p.lexeme = t.lexeme and p.memory_no = any ((select k.nos from known k)::bigint[]) offset 0) p
+          where t.no > v_whole
         ) p
         group by p.memory_no
-        order by 2 desc, 1 limit case when not v_check then case when v_whole = v_terms then n else c_most end end
+        order by 2 desc, 1 limit case when not v_check then n end
       ) r
       where not v_check or (
         select (v_filter is null or m.attrs @@ v_filter)
           and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())
         from remem.memory m where m.workspace = v_workspace and m.memory_no = r.memory_no)
-      limit case when v_whole = v_terms then n else c_most end
+      limit n
     ) r;
-    exit when v_whole = v_terms;
-    if v_fill and memory_nos is not null then
-      -- Parts of lists give no whole scores: all words are looked up for the best rows.
-      memory_nos := memory_nos[:10 * n];
-      v_rest := remem._word_scores(query, memory_nos);
-      select array_agg(r.memory_no), array_agg(r.score), array_agg(r.matched) into memory_nos, scores, matched
-      from (select f.* from unnest(memory_nos, v_rest.scores, v_rest.matched) f (memory_no, score, matched)
-        order by f.score desc, f.memory_no limit n) r;
-    end if;
-    exit when v_fill;
-    for v_no in v_whole + 1 .. v_terms loop
-      exit when memory_nos is null;
-      v_unread := (select sum(i) from unnest(query.idfs[v_no:]) i);
-      select array_agg(r.memory_no), array_agg(r.score), array_agg(r.matched) into memory_nos, scores, matched
-      from (
-        select f.memory_no, f.score + coalesce(2.2::float8 * query.idfs[v_no] * p.tf / (p.tf + v_base + v_slope * p.doc_len), 0) as score,
-          f.matched + case when p.tf is null then 0 else query.idfs[v_no] end as matched
-        from unnest(memory_nos, scores, matched) with ordinality f (memory_no, score, matched, place)
-        left join (
-          select p.memory_no, p.tf, p.doc_len from remem.posting p
-          where p.workspace = v_workspace and p.lexeme = query.lexemes[v_no] and p.memory_no = any (memory_nos) offset 0
-        ) p on p.memory_no = f.memory_no
-        where f.place <= n or f.score >= scores[10] - c_bound * v_unread
-        order by 2 desc, 1) r;
-    end loop;
-    memory_nos := memory_nos[:n]; scores := scores[:n]; matched := matched[:n];
+    exit when v_whole = v_terms or v_fill;
     if coalesce(cardinality(memory_nos), 0) < n then
       v_fill := v_budget = budget;  -- the lists are short of rows: the last round takes the newest of the others
     else
-      exit when v_budget = budget or scores[10] >= (select sum(i) from unnest(query.idfs[v_whole + 1:]) i);
+      exit when v_budget = budget;
+      v_unread := 0; v_needed := v_terms;
+      while v_needed > v_whole loop
+        v_unread := v_unread + query.idfs[v_needed];
+        exit when v_unread > scores[least(n, 10)];
+        v_needed := v_needed - 1;
+      end loop;
+      exit when v_needed = v_whole;
     end if;
   end loop;
 end
 $$;
 comment on function remem._arm_lexical(remem._query, int, int) is 'Best memories by BM25 within a bounded number of postings.';
 
--- BM25 of given rows by the query's terms from `first` on, in the order of the list, and the idf mass each row holds.
+-- BM25 of given rows by all terms of the query, in the order of the list, and the idf mass each row holds.
 create or replace function remem._word_scores(
-  query remem._query, memory_nos bigint[], first int default 1, out scores float8[], out matched float8[]
+  query remem._query, memory_nos bigint[], out scores float8[], out matched float8[]
 )
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
+set enable_nestloop = off  -- see _arm_lexical
 as $$
 declare
   v_workspace text := query.workspace;
   v_base float8 := 1.2 * 0.7;
   v_slope float8 := 1.2 * 0.3 / query.mean_len;
 begin
-  if coalesce(cardinality(query.lexemes), 0) < first then
+  if coalesce(cardinality(query.lexemes), 0) = 0 then
     scores := array_fill(0::float8, array[coalesce(cardinality(memory_nos), 0)]); matched := scores;
     return;
   end if;
@@ -130,10 +126,11 @@ begin
   from unnest(memory_nos) with ordinality w (memory_no, n)
   left join (
     select p.memory_no, sum(t.idf * 2.2 * p.tf / (p.tf + v_base + v_slope * p.doc_len)) as score, sum(t.idf) as matched
-    from unnest(query.lexemes[first:], query.idfs[first:]) t (lexeme, idf)
-    join remem.posting p on p.workspace = v_workspace and p.lexeme = t.lexeme and p.memory_no = any (memory_nos)
+    from unnest(query.lexemes, query.idfs) t (lexeme, idf)
+    cross join lateral (select p.memory_no, p.tf, p.doc_len from remem.posting p
+      where p.workspace = v_workspace and p.lexeme = t.lexeme and p.memory_no = any (memory_nos) offset 0) p
     group by p.memory_no
   ) s on s.memory_no = w.memory_no;
 end
 $$;
-comment on function remem._word_scores(remem._query, bigint[], int) is 'The BM25 score of every given row.';
+comment on function remem._word_scores(remem._query, bigint[]) is 'The BM25 score of every given row.';

@@ -1,16 +1,16 @@
 -- The run of all arms under one completion policy: every submitted arm completes, the vector arm is mandatory, a
 -- deadline is a ceiling and not the normal end, late results are never merged, a failing arm leaves the others.
 
--- Milliseconds since `started`, for the trace.
-create or replace function remem._ms(started timestamptz) returns numeric
+-- Milliseconds from one moment to another, for the trace.
+create or replace function remem._ms(started timestamptz, ended timestamptz default clock_timestamp()) returns float8
 language plpgsql stable parallel safe
 set search_path = pg_catalog, remem, pg_temp
 as $$
 begin  -- a function in SQL would be planned anew at every call: it cannot be inlined
-  return round((date_part('epoch', clock_timestamp() - started) * 1000)::numeric, 3);
+  return round(date_part('epoch', ended - started) * 1e6) / 1e3;
 end
 $$;
-comment on function remem._ms(timestamptz) is 'Milliseconds since a moment.';
+comment on function remem._ms(timestamptz, timestamptz) is 'Milliseconds between two moments.';
 
 -- One arm under the policy. Whatever breaks it (its table, its index, its input) must not lose the others. A cancelled
 -- statement is not caught by 'others' and ends the call.

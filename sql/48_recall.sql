@@ -47,7 +47,7 @@ comment on function remem._plan_recall(remem.workspace, remem.embedding_space, t
 -- How many rows each arm is asked for at first.
 create or replace function remem._arm_rows(k int) returns int
 language sql immutable parallel safe
-return greatest(30, 2 * k);
+return greatest(24, 2 * k);
 comment on function remem._arm_rows(int) is 'Rows an arm is asked for at first.';
 
 -- How many postings the words of a query may cost.
@@ -70,8 +70,13 @@ declare
   c_deepest constant int := 2000;      -- how deep the arms dig where copies of few texts fill the pool
   c_confident constant float8 := 0.7;  -- relevance of a high-confidence hit
   v_started timestamptz := clock_timestamp();
-  v_stage timestamptz := v_started;
-  v_timings jsonb := '{}';
+  v_prepared timestamptz;              -- when a stage was done
+  v_asked timestamptz;
+  v_retrieved timestamptz;
+  v_gathered timestamptz;
+  v_ranked timestamptz;
+  v_expanded_at timestamptz;
+  v_timings jsonb;
   v_options jsonb := remem._check_options(options);
   v_mode text := v_options ->> 'mode';
   v_workspace remem.workspace;
@@ -110,10 +115,10 @@ begin
     v_results := remem._planned_arms(v_plan.arms, given);
   end if;
   degraded := v_plan.degraded;
-  v_timings := jsonb_build_object('query', remem._ms(v_stage) - v_plan.embedding_ms::numeric, 'embedding', v_plan.embedding_ms);
+  v_prepared := clock_timestamp();
 
-  v_stage := clock_timestamp();
   loop
+    v_asked := clock_timestamp();
     v_results := coalesce(v_results, remem._run_arms(v_query, v_plan.arms, v_n, remem._posting_budget(), v_deadline));
     v_lexemes := v_query.lexemes;
     v_query.lexemes := '{}';
@@ -127,15 +132,12 @@ begin
         v_query.lexemes := v_lexemes;
       end if;
     end loop;
-    v_timings := v_timings || jsonb_build_object('retrieval', remem._ms(v_stage), 'retrieval_wait', remem._ms(v_stage));
-    v_stage := clock_timestamp();
+    v_retrieved := clock_timestamp();
     v_candidates := remem._candidates(v_query, v_plan.vector_share, v_results, v_plan.pool, greatest(c_cap, v_n));
-    v_timings := v_timings || jsonb_build_object('candidates', remem._ms(v_stage));
-    v_stage := clock_timestamp();
+    v_gathered := clock_timestamp();
     v_scored := remem._score_candidates(v_query, v_space, v_candidates.memory_nos, v_candidates.cosines, v_candidates.scores,
       v_candidates.matched, v_results, v_plan.vector_share, v_plan.weights, v_options, k);
-    v_timings := v_timings || jsonb_build_object('ranking', remem._ms(v_stage));
-    v_stage := clock_timestamp();
+    v_ranked := clock_timestamp();
     -- Once as a rule; again and deeper only where copies or excluded rows fill the pool and hide the rest.
     exit when cardinality(v_scored) >= k or v_n >= c_deepest or v_deepest < v_n;
     exit when not (v_candidates.excluded > 0 or exists (select from unnest(v_scored) s where s.copies is not null));
@@ -157,8 +159,7 @@ begin
     v_graph := jsonb_build_object('ran', false, 'reason', 'failed', 'error', sqlerrm);
     degraded := array_append(degraded, 'graph_failed');
   end;
-  v_timings := v_timings || jsonb_build_object('graph', remem._ms(v_stage));
-  v_stage := clock_timestamp();
+  v_expanded_at := clock_timestamp();
   foreach v_result in array v_results loop
     if v_result.state in ('failed', 'pending') then
       degraded := array_append(degraded, format('arm_%s:%s', v_result.state, v_result.arm));
@@ -166,7 +167,11 @@ begin
   end loop;
   hits := remem._hits(workspace, v_scored, v_results, v_plan.pool, degraded);
   if (v_options ->> 'explain')::boolean then
-    v_timings := v_timings || jsonb_build_object('response', remem._ms(v_stage), 'database', remem._ms(v_started), 'total', remem._ms(v_started));
+    v_timings := jsonb_build_object('query', round((remem._ms(v_started, v_prepared) - v_plan.embedding_ms)::numeric, 3),
+      'embedding', v_plan.embedding_ms, 'retrieval', remem._ms(v_asked, v_retrieved), 'retrieval_wait', remem._ms(v_asked, v_retrieved),
+      'candidates', remem._ms(v_retrieved, v_gathered), 'ranking', remem._ms(v_gathered, v_ranked),
+      'graph', remem._ms(v_ranked, v_expanded_at), 'response', remem._ms(v_expanded_at), 'database', remem._ms(v_started),
+      'total', remem._ms(v_started));
     trace := remem._trace(v_query, v_space, v_plan.route, v_options, v_results, v_plan.wanted, v_candidates.excluded, v_candidates.capped,
       cardinality(v_candidates.memory_nos), v_scored, v_plan.vector_share, v_plan.weights, v_graph, v_plan.pool_note, cardinality(v_plan.pool),
       v_timings, degraded);

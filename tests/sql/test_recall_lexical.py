@@ -279,18 +279,6 @@ def test_the_scores_of_given_rows_are_those_of_the_search(
     assert again[1] == pytest.approx(found.matched, abs=1e-6)
 
 
-def test_the_scores_of_given_rows_may_leave_out_the_first_words(
-    db: Connection, corpus: list[list[str]]
-) -> None:
-    rows = list(range(1, 2001))
-    rare, common = bm25(corpus, ["w50"]), bm25(corpus, ["w3"])
-    for first, parts in ((1, (rare, common)), (2, (common,)), (3, ())):
-        scores, matched = word_scores(db, "w3 w50", rows, first=first)
-        expected = [sum(part.get(row, 0) for part in parts) for row in rows]
-        assert scores == pytest.approx(expected, abs=1e-6)
-        assert [mass > 0 for mass in matched] == [score > 0 for score in expected]
-
-
 def test_frequencies_are_exact_up_to_the_cap(db: Connection, corpus: list[list[str]]) -> None:
     exact = sum("w1" in words for words in corpus)
     for cap in (exact, 20000):

@@ -59,17 +59,16 @@ def lexical(
 
 
 def word_scores(
-    db: Connection, query: str, memory_nos: list[int], *, first: int = 1, workspace: str = "w"
+    db: Connection, query: str, memory_nos: list[int], workspace: str = "w"
 ) -> tuple[list[float], list[float]]:
     """The scores and the matched idf mass of given rows."""
     row = db.execute(
         f"select s.scores, s.matched from {PREPARED}"
-        " cross join lateral remem._word_scores(p.q, %(rows)s, %(first)s) s",
+        " cross join lateral remem._word_scores(p.q, %(rows)s) s",
         {
             "workspace": workspace,
             "query": query,
             "rows": memory_nos,
-            "first": first,
             "cap": 20000,
             "fields": Jsonb({}),
         },

@@ -129,6 +129,7 @@ create type remem._query as (
   phrases text[], entities text[], session_nos int[],
   kind_hint text, time_from timestamptz, time_to timestamptz,
   allowed bigint[], row_filter jsonpath, check_validity boolean,
+  shards text[], shard_filters jsonpath[],                                -- in parallel; null where there is one
   documents bigint, vectors bigint, mean_len float8
 );
 comment on type remem._query is 'A prepared query: what the arms are given; internal.';

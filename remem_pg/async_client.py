@@ -188,7 +188,7 @@ class AsyncRemem:
 
         ``options`` are those of ``remem.recall``: filter, kinds, scopes, kind, arms, mode, fusion,
         weights, min_relevance, graph, deadline_ms, rerank_pool, expanded, session_ref, explain,
-        space; ``rerank``: False for no second look this time, or the name of a gate; and
+        space, shard_by; ``rerank``: False for no second look this time, or the name of a gate; and
         ``parallel``: True runs the arms at once on connections of the pool, with the same answer;
         with one connection they run as usual (``trace["parallel"]`` says so).
         ``result.degraded`` names what was missing, ``result.trace`` what the client's stages did;

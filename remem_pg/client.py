@@ -175,7 +175,7 @@ class Remem:
 
         ``options`` are those of ``remem.recall``: filter, kinds, scopes, kind, arms, mode, fusion,
         weights, min_relevance, graph, deadline_ms, rerank_pool, expanded, session_ref, explain,
-        space; ``rerank``: False for no second look this time, or the name of a gate; and
+        space, shard_by; ``rerank``: False for no second look this time, or the name of a gate; and
         ``parallel``, which is for ``AsyncRemem`` and changes nothing here.
         ``result.degraded`` names what was missing, ``result.trace`` what the client's stages did;
         a model that fails never raises here.

@@ -61,6 +61,27 @@ as $$
 $$;
 comment on function remem._add_postings(text, remem._prepared_item[], bigint[], int[], int[]) is 'Writes the inverted index of new rows.';
 
+-- Takes out the postings of rows, found by the words that each row says it has; `keep` leaves them in the past twin.
+create or replace function remem._drop_postings(workspace text, memory_nos bigint[], keep boolean) returns void
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+set enable_hashjoin = off  -- each is looked up by the primary key; a hash join would read everybody's postings
+set enable_mergejoin = off
+set enable_seqscan = off
+as $$
+begin
+  with gone as (
+    delete from remem.posting p
+    using remem.memory m cross join lateral unnest(m.lexemes) l (lexeme)
+    where m.workspace = _drop_postings.workspace and m.memory_no = any (memory_nos)
+      and p.workspace = _drop_postings.workspace and p.lexeme = l.lexeme collate "C" and p.memory_no = m.memory_no
+    returning p.*
+  )
+  insert into remem.posting_past select g.* from gone g where keep on conflict do nothing;
+end
+$$;
+comment on function remem._drop_postings(text, bigint[], boolean) is 'Takes rows out of the inverted index.';
+
 -- Vectors of live rows, scaled to length one so that half precision neither overflows nor vanishes.
 -- A row that has one keeps it. Says how many were new.
 create or replace function remem._add_vectors(workspace text, space_no int, memory_nos bigint[], items remem._prepared_item[])
@@ -97,14 +118,7 @@ begin
   if coalesce(cardinality(memory_nos), 0) = 0 then
     return;
   end if;
-  with gone as (
-    delete from remem.posting p
-    using remem.memory m cross join lateral unnest(m.lexemes) l (lexeme)
-    where m.workspace = _retire.workspace and m.memory_no = any (memory_nos)
-      and p.workspace = m.workspace and p.lexeme = l.lexeme and p.memory_no = m.memory_no
-    returning p.*
-  )
-  insert into remem.posting_past select g.* from gone g on conflict do nothing;
+  perform remem._drop_postings(workspace, memory_nos, true);
   perform remem._drop_entities(workspace, memory_nos);
   for v_space_no in select s.space_no from remem.embedding_space s loop
     execute format(

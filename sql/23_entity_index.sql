@@ -142,11 +142,7 @@ declare
   v_dictionaries regdictionary[] := remem._language_dictionaries(workspace.language);
   v_delta bigint;
 begin
-  -- The old ones, by what each row says it has.
-  delete from remem.posting p
-  using remem.memory m cross join lateral unnest(m.lexemes) l (lexeme)
-  where m.workspace = (_rebuild_postings.workspace).workspace and m.memory_no = any (memory_nos)
-    and p.workspace = m.workspace and p.lexeme = l.lexeme and p.memory_no = m.memory_no;
+  perform remem._drop_postings(workspace.workspace, memory_nos, false);
   with analysed as materialized (
     select m.memory_no, m.session_no, m.turn_no, m.doc_len as old_len, m.lexemes as old_lexemes, m.analyser_no, a.*
     from remem.memory m

@@ -8,7 +8,7 @@ as $$
   select '{
     "filter": null, "kinds": null, "scopes": null, "kind": null, "arms": null, "mode": "auto", "fusion": "weighted",
     "weights": {}, "min_relevance": 0, "graph": "auto", "deadline_ms": null, "rerank_pool": 50, "expanded": null,
-    "expanded_embeddings": null, "session_ref": null, "explain": false, "space": null
+    "expanded_embeddings": null, "session_ref": null, "explain": false, "space": null, "shard_by": null
   }'::jsonb
 $$;
 comment on function remem._default_options() is 'Every option of recall with its default.';
@@ -62,6 +62,9 @@ begin
     perform remem._raise('RM001', jsonb_build_object('argument', v_key, 'got', jsonb_typeof(v_options -> v_key)), format('%s is a text', v_key));
   end loop;
   perform remem._check_member('graph', v_options ->> 'graph', '{auto,always,never}', null);
+  if jsonb_typeof(v_options -> 'shard_by') <> 'null' then
+    perform remem._check_member('shard_by', v_options ->> 'shard_by', '{kind}', null);
+  end if;
   if v_options ->> 'kind' is not null then
     perform remem._check_member('kind', v_options ->> 'kind', '{semantic,episodic,decision,preference,procedure,task,other}', null);
   end if;

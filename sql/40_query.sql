@@ -135,7 +135,6 @@ as $$
 #variable_conflict use_column
 declare
   c_cap constant int := 300;         -- up to which document frequencies are counted
-  c_selective constant int := 5000;
   v_workspace text := workspace.workspace;
   v_space_no int := space.space_no;
   v_dictionaries regdictionary[] := remem._language_dictionaries(workspace.language);
@@ -145,6 +144,7 @@ declare
   v_terms record;
   v_vector record;
   v_time record;
+  v_shards record;
   v_started timestamptz;
 begin
   embedding_ms := 0;
@@ -216,8 +216,13 @@ begin
   if coalesce(options -> 'filter', 'null') <> 'null' or coalesce(options -> 'kinds', 'null') <> 'null' or coalesce(options -> 'scopes', 'null') <> 'null' then
     prepared.row_filter := remem._row_filter(v_workspace, options);
     if prepared.row_filter is not null then
-      prepared.allowed := remem._resolve_filter(v_workspace, prepared.row_filter, c_selective);
+      prepared.allowed := remem._resolve_filter(v_workspace, prepared.row_filter);
     end if;
+  end if;
+
+  if options ->> 'shard_by' is not null then
+    v_shards := remem._shards(v_workspace, options);
+    prepared.shards := v_shards.kinds; prepared.shard_filters := v_shards.filters;
   end if;
 
   -- What the query points at: names (topic keys and subjects are among them) and sessions by their refs.
@@ -291,7 +296,7 @@ $$;
 comment on function remem._query_vector(remem.embedding_space, text, real[], jsonb) is 'The vectors a query is searched with.';
 
 -- The rows that pass a filter, when there are at most `most`; null when there are more.
-create or replace function remem._resolve_filter(workspace text, row_filter jsonpath, most int) returns bigint[]
+create or replace function remem._resolve_filter(workspace text, row_filter jsonpath, most int default 5000) returns bigint[]
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$

@@ -27,7 +27,7 @@ begin
   if arm <> 'vector' and v_started >= deadline then
     return (arm, 'pending', '{}'::bigint[], '{}'::float8[], '{}'::float8[], 0, null)::remem._arm_result;
   end if;
-  v_found := remem._run_arm(arm, query, n, budget);
+  v_found := case when query.shards is null then remem._run_arm(arm, query, n, budget) else remem._run_shards(arm, query, n, budget) end;
   return (arm, 'completed', v_found.memory_nos, v_found.scores, v_found.matched, remem._ms(v_started), null)::remem._arm_result;
 exception when others then  -- see above
   return (arm, 'failed', '{}'::bigint[], '{}'::float8[], '{}'::float8[], remem._ms(v_started), sqlerrm)::remem._arm_result;

@@ -1,13 +1,57 @@
 -- Scoring: one number that orders, one that gates, and every signal behind them.
 
+-- Sessions as documents, scored by the rare words of the query, which tell them apart: BM25 with the usual k1 = 1.5,
+-- b = 0.75, within about c_postings postings, lengths and number from at most 200 sessions. A memory outside of any
+-- session is one of its own, numbered -memory_no, so that it is not behind for standing alone. `units` are the sessions
+-- that are asked for; those that hold none of the words are left out.
+create or replace function remem._session_scores(query remem._query, units bigint[], out sessions bigint[], out scores float8[])
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_nestloop = off  -- see _arm_lexical
+set enable_bitmapscan = off  -- a bitmap of all sessions comes before the first of a sample
+as $$
+declare
+  c_postings constant int := 400;  -- LoCoMo R@10 with 1000: .7837, with 400: .7831
+  v_workspace text := query.workspace;
+  v_lexemes text[] := query.lexemes;
+  v_mean_len float8 := query.mean_len;
+  v_terms int := 0;
+  v_postings bigint := 0;
+begin
+  while v_terms < cardinality(v_lexemes) and (v_postings = 0 or v_postings + query.frequencies[v_terms + 1] <= c_postings) loop
+    v_terms := v_terms + 1;
+    v_postings := v_postings + query.frequencies[v_terms];
+  end loop;
+  with extent as materialized (
+    select count(*) as sessions, coalesce(greatest(avg(s.doc_len), 1), v_mean_len)::float8 as mean_len
+    from (select x.doc_len from remem.session x where x.workspace = v_workspace order by x.session_no limit 200) s
+  )
+  select array_agg(u.unit), array_agg(u.score) into sessions, scores
+  from (
+    select t.unit, sum(ln(1 + (greatest(e.sessions, t.n) - t.n + 0.5::float8) / (t.n + 0.5::float8)) * t.tf * 2.5::float8
+      / (t.tf + 1.5::float8 * (0.25::float8 + 0.75::float8 * coalesce(s.doc_len, t.doc_len) / e.mean_len))) as score
+    from (
+      select coalesce(p.session_no, -p.memory_no) as unit, sum(p.tf) as tf, max(p.doc_len) as doc_len, count(*) over (partition by w.no) as n
+      from unnest(v_lexemes[:v_terms]) with ordinality w (lexeme, no)
+      cross join lateral (select p.memory_no, p.session_no, p.tf, p.doc_len from remem.posting p
+        where p.workspace = v_workspace and p.lexeme = w.lexeme limit 2 * c_postings) p
+      group by w.no, 1
+    ) t
+    cross join extent e
+    left join lateral (select x.doc_len from remem.session x where x.workspace = v_workspace and x.session_no = t.unit offset 0) s on true
+    where t.unit = any (units)
+    group by t.unit
+  ) u;
+end
+$$;
+comment on function remem._session_scores(remem._query, bigint[]) is 'BM25 of whole sessions by the rare words of a query.';
+
 -- The best k candidates with score and signals: gated by relevance, equal texts once, the wanted kind if any has it.
 -- weighted: both main scores relative to the query's best, plus what conversation, names, phrases and time add;
 --   then two bounded factors, trust and worth, that reorder relevant rows and rescue none.
 -- rrf: reciprocal rank fusion, k = 60 (Cormack et al. 2009); max: the better of the two main scores.
 -- aux: what the other arms found, one row per arm and memory, scores relative to that arm's best.
--- Sessions are scored as documents by the rare words of the query, which tell them apart: BM25 with the usual k1 = 1.5,
--- b = 0.75, within about c_postings postings, among at most 200 sessions. A memory outside of any session is one of its
--- own, numbered -memory_no, so that it is not behind for standing alone.
 create or replace function remem._score(
   query remem._query, space remem.embedding_space, memory_nos bigint[], cosines float8[], scores float8[], matched float8[],
   vector_ranks int[], lexical_ranks int[], aux_arms text[], aux_nos bigint[], aux_shares float8[], vector_weight float8,
@@ -17,11 +61,9 @@ language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_nestloop = off  -- no estimate sees how many candidates there are; what is meant as probes is lateral
-set enable_bitmapscan = off  -- a bitmap of all sessions comes before the first of a sample
 as $$
 #variable_conflict use_column
 declare
-  c_postings constant int := 400;  -- LoCoMo R@10 with 1000: .7837, 400: .7835
   -- Out of the records once: a field of one would be taken out again for every row (10 ms for 125 rows).
   v_workspace text := query.workspace;
   v_row_filter jsonpath := query.row_filter;
@@ -44,15 +86,8 @@ declare
   v_rank float8 := case when with_context then (weights ->> 'rank')::float8 else 0 end;
   v_aux jsonb := case when with_context and aux_arms is not null then weights end;
   v_now timestamptz := now();
-  v_lexemes text[] := query.lexemes;
-  v_mean_len float8 := query.mean_len;
-  v_terms int := 0;
-  v_postings bigint := 0;
+  v_words_known boolean := cardinality(query.lexemes) > 0;
 begin
-  while v_terms < cardinality(v_lexemes) and (v_postings = 0 or v_postings + query.frequencies[v_terms + 1] <= c_postings) loop
-    v_terms := v_terms + 1;
-    v_postings := v_postings + query.frequencies[v_terms];
-  end loop;
   return array(
   with main as materialized (
     select max(c.cosine) as best_cosine, max(c.score) as best_score from unnest(cosines, scores) c (cosine, score)
@@ -88,23 +123,10 @@ begin
       from (select array(select distinct c.speaker from candidate c where c.speaker <> '') as speakers offset 0) d
     ) s
     where position(' ' || s.folded || ' ' in v_words) > 0
-  ), extent as materialized (
-    select count(*) as sessions, coalesce(greatest(avg(s.doc_len), 1), v_mean_len)::float8 as mean_len
-    from (select x.doc_len from remem.session x where x.workspace = v_workspace order by x.session_no limit 200) s
   ), unit as materialized (
-    select t.unit, sum(ln(1 + (greatest(e.sessions, t.n) - t.n + 0.5::float8) / (t.n + 0.5::float8)) * t.tf * 2.5::float8
-      / (t.tf + 1.5::float8 * (0.25::float8 + 0.75::float8 * coalesce(s.doc_len, t.doc_len) / e.mean_len))) as score
-    from (
-      select coalesce(p.session_no, -p.memory_no) as unit, sum(p.tf) as tf, max(p.doc_len) as doc_len, count(*) over (partition by u.no) as n
-      from unnest(v_lexemes[:v_terms]) with ordinality u (lexeme, no)
-      cross join lateral (select p.memory_no, p.session_no, p.tf, p.doc_len from remem.posting p
-        where p.workspace = v_workspace and p.lexeme = u.lexeme limit 2 * c_postings) p
-      group by u.no, 1
-    ) t
-    cross join extent e
-    left join lateral (select x.doc_len from remem.session x where x.workspace = v_workspace and x.session_no = t.unit offset 0) s on true
-    where t.unit in (select c.unit from candidate c)
-    group by t.unit
+    select u.unit, u.score from remem._session_scores(query, array(select distinct c.unit from candidate c)) s
+    cross join lateral unnest(s.sessions, s.scores) u (unit, score)
+    where v_words_known
   ), aux as (
     select a.memory_no, sum((v_aux ->> a.arm)::float8 * a.share) as bonus
     from unnest(aux_arms, aux_nos, aux_shares) a (arm, memory_no, share)

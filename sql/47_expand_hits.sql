@@ -34,10 +34,11 @@ begin
   select array_agg(e.memory_no), array_agg(e.from_no), array_agg(e.score) into v_nos, v_from, v_scores
   from (
     select distinct on (m.fingerprint) x.*
-    from remem._expand(query.workspace, array(select s.memory_no from unnest(scored) s limit 5),
-      array(select s.score from unnest(scored) s limit 5), 2 * k) x
+    from unnest(coalesce(query.shard_filters, array[query.row_filter])) f (row_filter)
+    cross join lateral remem._expand(query.workspace, array(select s.memory_no from unnest(scored) s limit 5),
+      array(select s.score from unnest(scored) s limit 5), ceil(2.0 * k / coalesce(cardinality(query.shards), 1))::int, f.row_filter) x
     join remem.memory m on m.workspace = query.workspace and m.memory_no = x.memory_no
-    where (query.allowed is null or x.memory_no = any (query.allowed)) and (query.row_filter is null or m.attrs @@ query.row_filter)
+    where (query.allowed is null or x.memory_no = any (query.allowed))
       and m.fingerprint not in (select h.fingerprint from unnest(scored) s
         join remem.memory h on h.workspace = query.workspace and h.memory_no = s.memory_no)
     order by m.fingerprint, x.score desc, x.memory_no) e;

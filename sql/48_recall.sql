@@ -264,7 +264,7 @@ begin
       'kind_hint', query.kind_hint, 'time_from', query.time_from, 'time_to', query.time_to),
     'route', jsonb_build_object('kind', route.kind, 'arms', to_jsonb(wanted), 'pool', route.pool, 'graph_depth', route.graph_depth),
     'pool', jsonb_build_object('note', coalesce(pool_note, 'none'), 'rows', coalesce(pool_rows, 0)),
-    'space', space.name, 'arms', v_states, 'memories', query.documents, 'vectors', query.vectors, 'filtered_to', cardinality(query.allowed),
+    'space', space.name, 'arms', v_states, 'shards', to_jsonb(query.shards), 'memories', query.documents, 'vectors', query.vectors, 'filtered_to', cardinality(query.allowed),
     'policy', case when options ->> 'mode' = 'simple' then 'simple' else 'all_submitted' end,
     'tasks', jsonb_build_object('submitted', cardinality(v_submitted),
       'completed', (select count(*) from unnest(results) r where r.state = 'completed'),

@@ -256,3 +256,48 @@ def test_the_plans_of_one_workspace_do_not_stick_to_the_next(
     after = shapes_of_ten_calls(su, "big", prepare=True)
     su.execute("discard all")
     assert after[0] == shapes_of_ten_calls(su, "big", prepare=True)[0]
+
+
+def posting_scans(seen: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        node
+        for plan in touching(seen, "posting")
+        for node in nodes(plan)
+        if node.get("Index Name") == "posting_pkey"
+        or (node.get("Relation Name") == "posting" and "Scan" in node["Node Type"])
+    ]
+
+
+@pytest.mark.parametrize("rows", [3, 1500])
+@pytest.mark.parametrize("workspace", ["big", "small 3"])
+def test_the_words_of_given_rows_are_looked_up_by_word_and_row(
+    crowd: Connection, su: Connection, workspace: str, rows: int
+) -> None:
+    """Not by reading everything about the rows, as a planner may find cheaper in a small table."""
+    with plans(su) as seen:
+        (found,) = su.execute(
+            "select cardinality(s.scores) from remem.workspace w cross join lateral"
+            " remem._prepare_query(w, remem._space(w.space_no), 'common w5 v7', null,"
+            "   remem._check_options('{}'), '{lexical}', null) p"
+            " cross join lateral remem._word_scores(p.prepared, (select array_agg(x.memory_no) from"
+            "   (select memory_no from remem.memory where workspace = %(w)s limit %(n)s) x)) s"
+            " where w.workspace = %(w)s",
+            {"w": workspace, "n": rows},
+        ).fetchone() or (0,)
+    assert found == min(rows, SMALL if workspace != "big" else rows)
+    (scan,) = [n for n in posting_scans(seen) if "= ANY" in n.get("Index Cond", "")]
+    assert scan["Node Type"] == "Index Only Scan"
+    assert "lexeme =" in scan["Index Cond"]
+
+
+def test_postings_that_go_are_found_by_their_key(crowd: Connection, su: Connection) -> None:
+    with su.transaction(force_rollback=True), plans(su) as seen:
+        su.execute(
+            "select remem._drop_postings('big', array(select memory_no from remem.memory"
+            " where workspace = 'big' order by memory_no limit 500), true)"
+        )
+        gone = su.execute("select count(*) from remem.posting_past where workspace = 'big'")
+        assert gone.fetchone() == (1500,)
+    (scan,) = [n for n in posting_scans(seen) if "lexeme =" in n.get("Index Cond", "")]
+    assert scan["Node Type"].startswith("Index") and "memory_no =" in scan["Index Cond"]
+    assert "Seq Scan" not in {n["Node Type"] for n in posting_scans(seen)}

@@ -7,8 +7,9 @@ return ln(1 + (greatest(documents, frequency) - frequency + 0.5) / (frequency + 
 comment on function remem._idf(bigint, bigint) is 'BM25 inverse document frequency, never negative.';
 
 -- Distinct lexemes of a query with their document frequencies, rare ones first. A frequency is counted exactly up to
--- `cap` by the index alone; beyond, it is estimated from how close together the rows lie that hold the word, looked at
--- in four places of the workspace. Of a long query the 64 rarest lexemes that occur are asked, told apart by a short count.
+-- `cap` by the index alone. Beyond, it is estimated from what sixteen windows hold that cover a fifth of the workspace, one
+-- in every sixteenth of it and none at the same place there, so that a word that came up only lately or in bursts is taken
+-- for what it is. Of a long query the 64 rarest lexemes that occur are asked, told apart by a short count.
 create or replace function remem._query_terms(
   workspace text, query text, dictionaries regdictionary[], documents bigint, cap int,
   out lexemes text[], out frequencies bigint[], out idfs float8[], out idf_mass float8
@@ -18,7 +19,7 @@ set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  c_sample constant int := 100;
+  c_sample constant int := 40;
 begin
   lexemes := array(select x.lexeme from remem._lexemes(left(query, 20000), dictionaries) x);
   begin
@@ -37,22 +38,21 @@ begin
         where p.workspace = _query_terms.workspace and p.lexeme = l.lexeme limit cap + 1) s) c
       order by c.n, l.lexeme) t;
     if frequencies[cardinality(frequencies)] > cap then
-      with extent as materialized (
-        select (select min(m.memory_no) from remem.memory m where m.workspace = _query_terms.workspace) as low,
-          (select max(m.memory_no) from remem.memory m where m.workspace = _query_terms.workspace) as high
+      with room as materialized (
+        select b.low, greatest((b.high - b.low + 1) / 80, 1) as width
+        from (select (select min(m.memory_no) from remem.memory m where m.workspace = _query_terms.workspace) as low,
+          (select max(m.memory_no) from remem.memory m where m.workspace = _query_terms.workspace) as high) b
       )
       select array_agg(t.lexeme), array_agg(t.n), array_agg(remem._idf(documents, t.n)), sum(remem._idf(documents, t.n))
       into lexemes, frequencies, idfs, idf_mass
       from (
         select f.lexeme, case when f.n <= cap then f.n else least(greatest(documents, f.n), greatest(f.n, (
-            select avg(s.n / greatest(case when s.n = c_sample then s.last else e.high end - p.start + 1, 1)::float8) * (e.high - e.low + 1)
-            from extent e
-            cross join lateral (select e.low + q * (e.high - e.low) / 4 as start from generate_series(0, 3) q) p
-            cross join lateral (select count(*) as n, max(x.memory_no) as last from (
-              select o.memory_no from remem.posting o
-              where o.workspace = _query_terms.workspace and o.lexeme = f.lexeme and o.memory_no >= p.start
-              order by o.memory_no limit c_sample) x) s
-            group by e.low, e.high)::bigint)) end as n
+            select 5 * sum(x.n * case when x.n = c_sample then r.width / (x.last - p.start + 1)::float8 else 1 end)
+            from room r
+            cross join lateral (select r.low + ((5 * i + 4 * (i * 0.618 % 1)) * r.width)::bigint as start from generate_series(0, 15) i) p
+            cross join lateral (select count(*) as n, max(s.memory_no) as last from (
+              select o.memory_no from remem.posting o where o.workspace = _query_terms.workspace and o.lexeme = f.lexeme
+                and o.memory_no >= p.start and o.memory_no < p.start + r.width order by o.memory_no limit c_sample) s) x)::bigint)) end as n
         from unnest(lexemes, frequencies) f (lexeme, n)
         order by 2, 1) t;
     end if;
@@ -134,7 +134,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-  c_cap constant int := 300;         -- up to which document frequencies are counted
+  c_cap constant int := 1000;        -- up to which document frequencies are counted
   v_workspace text := workspace.workspace;
   v_space_no int := space.space_no;
   v_dictionaries regdictionary[] := remem._language_dictionaries(workspace.language);

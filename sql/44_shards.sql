@@ -50,7 +50,7 @@ begin
   end loop;
   -- Best first again; the words that matched are known of the lexical arm only.
   select array_agg(f.memory_no), array_agg(f.score), array_agg(f.matched) into memory_nos, scores, matched
-  from (select * from unnest(memory_nos, scores, matched) f (memory_no, score, matched) order by f.score desc, f.memory_no) f;
+  from (select * from unnest(memory_nos, scores, matched) f (memory_no, score, matched) order by f.score desc, f.memory_no limit n) f;
   memory_nos := coalesce(memory_nos, '{}');
   scores := coalesce(scores, '{}');
   matched := case when arm = 'lexical' then coalesce(matched, '{}') else '{}' end;

@@ -153,6 +153,7 @@ def test_an_unknown_workspace_has_no_results_and_the_usual_state(db: Connection)
         {"fusion": "max"},
         {"kinds": ["semantic"]},
         {"mode": "retrieval_only"},
+        {"shard_by": "kind"},
         {"deadline_ms": 0},
     ],
     ids=str,

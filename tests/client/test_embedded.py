@@ -11,7 +11,6 @@ import socket
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +23,7 @@ from remem_pg import embedded, pg_programs
 from remem_pg.embedded import EmbeddedServer, default_data_dir, ensure_running
 from remem_pg.errors import EmbeddedUnavailable, ServerUnavailable
 from remem_pg.pg_programs import Programs
+from tests.support.places import new_directory
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -43,8 +43,7 @@ print("stopped", serve(sys.argv[1], lambda dsn: print(dsn, flush=True)), flush=T
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A directory that others may enter, as the server's account has to if root runs the tests."""
-    path = Path(tempfile.mkdtemp(prefix="remem-e-"))
-    path.chmod(0o711)
+    path = new_directory("remem-e-")
     yield path
     for pid_file in path.rglob("postmaster.pid"):  # a test failed half-way
         with contextlib.suppress(ProcessLookupError, IndexError, FileNotFoundError):

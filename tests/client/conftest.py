@@ -1,4 +1,4 @@
-"""Directories and processes for the tests that start servers of their own."""
+"""A client, and directories and processes for the tests that start servers of their own."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from remem_pg import Remem
 from tests.support.places import new_directory
 
 REPOSITORY = Path(__file__).parents[2]
@@ -55,3 +56,10 @@ def spawn() -> Iterator[Callable[[str, Path], subprocess.Popen[str]]]:
     for child in children:
         child.kill()
         child.communicate()
+
+
+@pytest.fixture
+def mem(db_dsn: str) -> Iterator[Remem]:
+    """A client that embeds nothing, on the fresh database."""
+    with Remem(db_dsn, workspace="acme", embedding=None) as client:
+        yield client

@@ -8,14 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.caching import QUESTION, cached, hits, tier, write_new
-from tests.support.memories import (
-    Connection,
-    explain,
-    refused,
-    remember,
-    value,
-    warnings,
-)
+from tests.support.memories import Connection, explain, refused, remember, value, warnings
 
 # -- the tiers
 

@@ -12,13 +12,7 @@ import pytest
 
 from tests.access.doors import WORKING, doors, furnish
 from tests.support.caching import QUESTION, cached, hits, tier, write_new
-from tests.support.memories import (
-    Connection,
-    explain,
-    remember,
-    remember_many,
-    value,
-)
+from tests.support.memories import Connection, explain, remember, remember_many, value
 
 
 def write_version(conn: Connection) -> None:

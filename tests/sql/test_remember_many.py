@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.consistency import problems
-from tests.support.memories import (
-    Connection,
-    get,
-    refused,
-    remember,
-    remember_many,
-    value,
-)
+from tests.support.memories import Connection, get, refused, remember, remember_many, value
 
 
 def test_a_ref_twice_in_one_batch_ends_with_the_later_content(db: Connection) -> None:

@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 
 from tests.support.consistency import problems
 from tests.support.memories import (
+    EVERY_FIELD,
     Connection,
     bodies,
     get,
@@ -261,35 +262,9 @@ def test_a_rolled_back_remember_leaves_nothing(db: Connection) -> None:
 
 
 def test_every_field_can_be_read_back(db: Connection) -> None:
-    said = {
-        "ref": "r-1",
-        "kind": "decision",
-        "title": "Retries",
-        "summary": "three, then page",
-        "tags": ["ops", "on-call"],
-        "aliases": ["backoff"],
-        "scope": "project",
-        "scope_ref": "billing",
-        "topic_key": "retries",
-        "subject": "worker",
-        "attribute": "retry limit",
-        "source_class": "user_stated",
-        "source_ref": "chat:7",
-        "importance": 0.75,
-        "confidence": 0.5,
-        "pinned": True,
-        "unresolved": True,
-        "session_ref": "s-1",
-        "turn_no": 4,
-        "speaker": "Ana",
-        "occurred_at": datetime(2026, 3, 1, 9, 30, tzinfo=UTC),
-        "valid_from": datetime(2026, 3, 1, tzinfo=UTC),
-        "valid_to": datetime(2036, 3, 1, tzinfo=UTC),
-        "metadata": {"ticket": 41, "nested": {"list": [1, None, "é"]}},
-    }
-    remember(db, "w", "We retry three times.", **said)
+    remember(db, "w", "We retry three times.", **EVERY_FIELD)
     memory = get(db, "w", ref="r-1")
-    assert {name: getattr(memory, name) for name in said} == said
+    assert {name: getattr(memory, name) for name in EVERY_FIELD} == EVERY_FIELD
     assert (memory.workspace, memory.body) == ("w", "We retry three times.")
     assert memory.freshness == "current"
 

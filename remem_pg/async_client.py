@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack
 from uuid import UUID
 
 import psycopg
@@ -13,18 +13,17 @@ import psycopg
 from remem_pg import (
     admin_calls,
     async_connection,
+    async_driver,
     calls,
     checks,
-    flows,
-    side_by_side,
+    recall_flow,
+    remember_flow,
     stages,
     steps,
     wire,
 )
-from remem_pg.async_connection import Connection
 from remem_pg.calls import Call
 from remem_pg.embedder import Embedder
-from remem_pg.errors import ServerUnavailable
 from remem_pg.models import (
     Memory,
     MemoryFields,
@@ -138,7 +137,7 @@ class AsyncRemem:
 
     async def remember(self, body: str, **fields: Unpack[MemoryFields]) -> MemoryRef:
         """Stores one memory; see ``MemoryFields`` for what can be said about it."""
-        return await self._do(flows.remember(self._session, body, fields))
+        return await self._do(remember_flow.remember(self._session, body, fields))
 
     async def remember_many(
         self,
@@ -151,7 +150,9 @@ class AsyncRemem:
         ``abort`` stores all or nothing and raises naming the item (from 1); ``report`` stores what
         it can and says of each item, in input order, what became of it.
         """
-        return await self._do(flows.remember_many(self._session, items, on_error, batch_size))
+        return await self._do(
+            remember_flow.remember_many(self._session, items, on_error, batch_size)
+        )
 
     # read
 
@@ -194,7 +195,7 @@ class AsyncRemem:
         ``result.degraded`` names what was missing, ``result.trace`` what the client's stages did;
         a model that fails never raises here.
         """
-        flow = flows.recall(self._session, calls.recall, query, k, query_embedding, options)
+        flow = recall_flow.recall(self._session, calls.recall, query, k, query_embedding, options)
         return await self._do(flow)
 
     async def recall_explain(
@@ -203,7 +204,7 @@ class AsyncRemem:
         """The same recall as a document: hits, arms, candidates, timings, degraded states."""
         build = calls.recall_explain
         return await self._do(
-            flows.recall(self._session, build, query, k, query_embedding, options)
+            recall_flow.recall(self._session, build, query, k, query_embedding, options)
         )
 
     # administration
@@ -268,55 +269,5 @@ class AsyncRemem:
     async def _do(self, flow: steps.Flow[T]) -> T:
         return await self._drive(steps.after_handshake(self._handshake, flow))
 
-    async def _drive(self, flow: steps.Flow[T], conn: Connection | None = None) -> T:
-        try:
-            step = next(flow)
-            while True:
-                try:
-                    answer = await self._perform(step, conn)
-                except Exception as exc:
-                    step = flow.throw(exc)
-                else:
-                    step = flow.send(answer)
-        except StopIteration as done:
-            return cast(T, done.value)
-        finally:
-            flow.close()
-
-    async def _perform(self, step: steps.Step, conn: Connection | None) -> Any:
-        match step:
-            case steps.Run(call):
-                return await self._run(call, conn)
-            case steps.Work(function):
-                return await asyncio.to_thread(function)
-            case steps.SideBySide():
-                if conn is not None or not self._source.several():
-                    return None
-                return await side_by_side.perform(step, lambda call: self._run(call, None))
-            case steps.InTransaction():
-                return conn is not None or self._source.in_transaction()
-            case steps.Together(flow):
-                if conn is not None:
-                    async with async_connection.atomic(conn):
-                        return await self._drive(flow, conn)
-                async with (
-                    async_connection.acquire(self._source) as own,
-                    async_connection.atomic(own),
-                ):
-                    return await self._drive(flow, own)
-
-    async def _run(self, call: Call[Any], conn: Connection | None) -> Any:
-        call, tenant = self._session.narrowed(call)
-        if conn is not None:
-            return call.parse(await async_connection.execute(conn, call, tenant))
-        for attempt in (0, 1):
-            acquired = False
-            try:
-                async with async_connection.acquire(self._source) as own:
-                    acquired = True
-                    return call.parse(await async_connection.execute(own, call, tenant))
-            except ServerUnavailable:
-                # a read whose connection died under it; a write might have happened
-                if attempt or not (acquired and call.read and self._source.retries_reads):
-                    raise
-        raise AssertionError("unreachable: the second attempt returns or raises")
+    async def _drive(self, flow: steps.Flow[T]) -> T:
+        return await async_driver.drive(self._source, self._session, flow)

@@ -1,20 +1,28 @@
-"""The synchronous client. Methods are thin: ``calls`` says what is sent, ``flows`` what surrounds
+"""The synchronous client. Methods are thin: ``calls`` says what is sent, the flows what surrounds
 it, ``connection`` where it goes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack
 from uuid import UUID
 
 import psycopg
 
-from remem_pg import admin_calls, calls, checks, connection, flows, stages, steps
+from remem_pg import (
+    admin_calls,
+    calls,
+    checks,
+    connection,
+    driver,
+    recall_flow,
+    remember_flow,
+    stages,
+    steps,
+)
 from remem_pg.calls import Call
-from remem_pg.connection import Connection
 from remem_pg.embedder import Embedder
-from remem_pg.errors import ServerUnavailable
 from remem_pg.models import (
     Memory,
     MemoryFields,
@@ -128,7 +136,7 @@ class Remem:
 
     def remember(self, body: str, **fields: Unpack[MemoryFields]) -> MemoryRef:
         """Stores one memory; see ``MemoryFields`` for what can be said about it."""
-        return self._do(flows.remember(self._session, body, fields))
+        return self._do(remember_flow.remember(self._session, body, fields))
 
     def remember_many(
         self,
@@ -141,7 +149,7 @@ class Remem:
         ``abort`` stores all or nothing and raises naming the item (from 1); ``report`` stores what
         it can and says of each item, in input order, what became of it.
         """
-        return self._do(flows.remember_many(self._session, items, on_error, batch_size))
+        return self._do(remember_flow.remember_many(self._session, items, on_error, batch_size))
 
     # read
 
@@ -180,7 +188,7 @@ class Remem:
         ``result.degraded`` names what was missing, ``result.trace`` what the client's stages did;
         a model that fails never raises here.
         """
-        flow = flows.recall(self._session, calls.recall, query, k, query_embedding, options)
+        flow = recall_flow.recall(self._session, calls.recall, query, k, query_embedding, options)
         return self._do(flow)
 
     def recall_explain(
@@ -188,7 +196,9 @@ class Remem:
     ) -> dict[str, Any]:
         """The same recall as a document: hits, arms, candidates, timings, degraded states."""
         build = calls.recall_explain
-        return self._do(flows.recall(self._session, build, query, k, query_embedding, options))
+        return self._do(
+            recall_flow.recall(self._session, build, query, k, query_embedding, options)
+        )
 
     # administration
 
@@ -247,50 +257,5 @@ class Remem:
     def _do(self, flow: steps.Flow[T]) -> T:
         return self._drive(steps.after_handshake(self._handshake, flow))
 
-    def _drive(self, flow: steps.Flow[T], conn: Connection | None = None) -> T:
-        try:
-            step = next(flow)
-            while True:
-                try:
-                    answer = self._perform(step, conn)
-                except Exception as exc:
-                    step = flow.throw(exc)
-                else:
-                    step = flow.send(answer)
-        except StopIteration as done:
-            return cast(T, done.value)
-        finally:
-            flow.close()
-
-    def _perform(self, step: steps.Step, conn: Connection | None) -> Any:
-        match step:
-            case steps.Run(call):
-                return self._run(call, conn)
-            case steps.Work(function):
-                return function()
-            case steps.SideBySide():
-                return None
-            case steps.InTransaction():
-                return conn is not None or self._source.in_transaction()
-            case steps.Together(flow):
-                if conn is not None:
-                    with connection.atomic(conn):
-                        return self._drive(flow, conn)
-                with connection.acquire(self._source) as own, connection.atomic(own):
-                    return self._drive(flow, own)
-
-    def _run(self, call: Call[Any], conn: Connection | None) -> Any:
-        call, tenant = self._session.narrowed(call)
-        if conn is not None:
-            return call.parse(connection.execute(conn, call, tenant))
-        for attempt in (0, 1):
-            acquired = False
-            try:
-                with connection.acquire(self._source) as own:
-                    acquired = True
-                    return call.parse(connection.execute(own, call, tenant))
-            except ServerUnavailable:
-                # a read whose connection died under it; a write might have happened
-                if attempt or not (acquired and call.read and self._source.retries_reads):
-                    raise
-        raise AssertionError("unreachable: the second attempt returns or raises")
+    def _drive(self, flow: steps.Flow[T]) -> T:
+        return driver.drive(self._source, self._session, flow)

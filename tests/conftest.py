@@ -40,6 +40,16 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["remem_server"] = node.config.stash[_address].as_dict()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give all tests of a file to one worker: what a file's tests share is then made once."""
+    if config.getoption("dist") != "load":  # somebody chose another way by --dist
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     finish = config.stash.get(_finish, None)
     if finish is not None:

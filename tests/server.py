@@ -8,18 +8,19 @@ its address by `Address`, which travels as a dictionary of strings.
 from __future__ import annotations
 
 import fcntl
-import itertools
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from itertools import chain, count
 from pathlib import Path
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
+
+from tests.support.places import new_directory, parents
 
 OWNER = "remem_owner"
 PASSWORD = "remem-test"  # for servers that ask; the embedded one does not
@@ -31,7 +32,7 @@ SETTINGS = {
     "full_page_writes": "off",
     "max_connections": "200",
     "autovacuum_naptime": "10min",
-    "max_wal_size": "4GB",
+    "max_wal_size": "1GB",
 }
 
 
@@ -56,8 +57,7 @@ def start(choice: str) -> tuple[Address, Callable[[], None]]:
     starters = {"embedded": _start_embedded, "dsn": _start_dsn, "docker": _start_docker}
     if choice not in starters:
         raise ServerNotHad(f"REMEM_TEST_SERVER={choice!r} is none of {', '.join(starters)}")
-    directory = Path(tempfile.mkdtemp(prefix="remem-test-"))
-    directory.chmod(0o711)  # as root the server runs as another user, which has to pass
+    directory = new_directory("remem-test-")
     try:
         conninfo, stop = starters[choice](directory)
     except BaseException:
@@ -75,7 +75,7 @@ def _start_embedded(directory: Path) -> tuple[str, Callable[[], None]]:
     from remem_pg.errors import RememError
     from remem_pg.postmaster import Postmaster
 
-    _end_forgotten(directory.parent)
+    _end_forgotten()
     server = Postmaster(directory / "server", settings=SETTINGS, durable=False)
     try:
         server.acquire()
@@ -84,11 +84,12 @@ def _start_embedded(directory: Path) -> tuple[str, Callable[[], None]]:
     return server.dsn(), lambda: void(server.release())
 
 
-def _end_forgotten(parent: Path) -> None:
+def _end_forgotten() -> None:
     """Stop the servers of earlier runs that were killed, and remove their files."""
     from remem_pg.postmaster import Postmaster
 
-    for users in parent.glob("remem-test-*/server/users.lock"):
+    forgotten = (p.glob("remem-test-*/server/users.lock") for p in parents())
+    for users in chain.from_iterable(forgotten):
         with suppress(OSError), users.open("r+") as file:  # in use, just removed, or not ours
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             server = Postmaster(users.parent)
@@ -155,7 +156,7 @@ class Server:
     def __init__(self, address: Address, worker: str = "main") -> None:
         self.address = address
         self._prefix = f"remem_test_{address.token}"
-        self._names = (f"{worker}_{number}" for number in itertools.count(1))
+        self._names = (f"{worker}_{number}" for number in count(1))
 
     # -- addresses --------------------------------------------------------------------------
 

@@ -185,3 +185,8 @@ def furnish(owner: Connection) -> None:
 
 def grant(owner: Connection, role: str, workspace: str | None, level: str) -> None:
     owner.execute("select remem.grant_access(%s, %s, %s)", (role, workspace, level))
+
+
+def run(conn: Connection, query: str, *names: str) -> None:
+    """Run DDL with quoted names in the places of `{}`."""
+    conn.execute(sql.SQL(query).format(*map(sql.Identifier, names)))  # type: ignore[arg-type]

@@ -3,24 +3,47 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from tests.server import Server
+from tests.support.databases import filled, fresh, owner
 from tests.support.memories import Connection, remember_many
 
 ROWS = 10_001
 
 
+@pytest.fixture(scope="module")
+def ring(server: Server) -> Iterator[str]:
+    """A database whose memories all name Bob; the first is linked with each, and all are a ring."""
+    with filled(server, fill) as name:
+        yield name
+
+
+@pytest.fixture
+def db(server: Server, ring: str) -> Iterator[Connection]:
+    with fresh(server, template=ring) as name, owner(server, name) as conn:
+        yield conn
+
+
 @pytest.fixture
 def hub(db: Connection) -> list[int]:
-    """Numbers of memories that all name Bob; the first is linked with each, and all are a ring."""
+    """The numbers of the memories; the first is the hub."""
+    return numbers_of(db)
+
+
+def numbers_of(db: Connection) -> list[int]:
+    rows = db.execute("select memory_no from remem.memory order by memory_no")
+    return [int(row[0]) for row in rows]
+
+
+def fill(db: Connection) -> None:
     for start in range(0, ROWS, 1000):
         stop = min(start + 1000, ROWS)
         remember_many(db, "w", [{"body": f"note {n} on Bob"} for n in range(start, stop)])
-    rows = db.execute("select memory_no from remem.memory order by memory_no")
-    numbers = [int(row[0]) for row in rows]
+    numbers = numbers_of(db)
     assert len(numbers) == ROWS
     db.execute(
         """
@@ -36,7 +59,6 @@ def hub(db: Connection) -> list[int]:
         {"first": numbers[0], "rest": numbers[1:]},
     )
     db.execute("analyze remem.relation, remem.memory_entity, remem.memory")
-    return numbers
 
 
 def best_ms(call: Callable[[], Any]) -> float:

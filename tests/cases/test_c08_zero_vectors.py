@@ -7,16 +7,20 @@ from random import Random
 
 import pytest
 
-from tests.support.memories import Connection, recall, refused, remember, remember_many, value
+from tests.support.memories import (
+    Connection,
+    open_space,
+    recall,
+    refused,
+    remember,
+    remember_many,
+    value,
+)
 
 
 @pytest.fixture
 def tiny(db: Connection) -> Connection:
-    db.execute(
-        "select remem.register_space(%s)",
-        ['{"name": "tiny", "backend": "t", "asset": "t", "dimensions": 4}'],
-    )
-    db.execute("select remem.activate_space('tiny')")
+    open_space(db, "tiny", 4)
     return db
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from tests.support.places import new_directory
 
 Done = subprocess.CompletedProcess[str]
 
@@ -54,7 +56,8 @@ class Cli:
 def open_directory() -> Iterator[Path]:
     """A new directory that the embedded server's account may pass, with a path short enough for a
     socket; removed afterwards."""
-    with tempfile.TemporaryDirectory(prefix="rd-", ignore_cleanup_errors=True) as name:
-        directory = Path(name)
-        directory.chmod(0o755)
+    directory = new_directory("rd-")
+    try:
         yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)

@@ -15,6 +15,7 @@ import pytest
 from tests.client.cli_runner import Cli, open_directory
 from tests.conftest import Psql
 from tests.server import Server
+from tests.support.databases import fresh
 
 
 @pytest.fixture
@@ -22,21 +23,30 @@ def cli(db_dsn: str) -> Cli:
     return Cli(db_dsn)
 
 
+@pytest.fixture(scope="module")
+def three_memories(server: Server) -> Iterator[str]:
+    """A database with what the command itself has stored; each test gets a copy of it."""
+    with fresh(server) as name:
+        cli = Cli(server.owner_dsn(name))
+        for text, options in (
+            (
+                "We retry a failed charge three times, then page.",
+                "--ref retries --kind decision --tag payments",
+            ),
+            ("Mei wants mornings free of meetings.", "--kind preference --subject Mei"),
+            (
+                "The scanner freezes on old phones.",
+                "--session s1 --turn 1 --speaker Tomás --kind episodic",
+            ),
+        ):
+            cli.json("remember", text, *options.split())
+        yield name
+
+
 @pytest.fixture
-def filled(cli: Cli) -> Cli:
-    for text, options in (
-        (
-            "We retry a failed charge three times, then page.",
-            "--ref retries --kind decision --tag payments",
-        ),
-        ("Mei wants mornings free of meetings.", "--kind preference --subject Mei"),
-        (
-            "The scanner freezes on old phones.",
-            "--session s1 --turn 1 --speaker Tomás --kind episodic",
-        ),
-    ):
-        cli.json("remember", text, *options.split())
-    return cli
+def filled(server: Server, three_memories: str) -> Iterator[Cli]:
+    with fresh(server, template=three_memories) as name:
+        yield Cli(server.owner_dsn(name))
 
 
 @pytest.fixture

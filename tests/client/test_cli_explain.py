@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from remem_pg.cli.explaining import funnel
 from tests.client.cli_runner import Cli
+from tests.server import Server
+from tests.support.databases import fresh
+
+
+@pytest.fixture(scope="module")
+def two_memories(server: Server) -> Iterator[str]:
+    """A database with what the command itself has stored; each test gets a copy of it."""
+    with fresh(server) as name:
+        cli = Cli(server.owner_dsn(name))
+        cli.json("remember", "We retry a failed charge three times, then page.", "--ref", "retries")
+        cli.json("remember", "Mei wants mornings free of meetings.", "--ref", "mornings")
+        yield name
 
 
 @pytest.fixture
-def filled(db_dsn: str) -> Cli:
-    cli = Cli(db_dsn, COLUMNS="160")
-    cli("remember", "We retry a failed charge three times, then page.", "--ref", "retries")
-    cli("remember", "Mei wants mornings free of meetings.", "--ref", "mornings")
-    return cli
+def filled(server: Server, two_memories: str) -> Iterator[Cli]:
+    with fresh(server, template=two_memories) as name:
+        yield Cli(server.owner_dsn(name), COLUMNS="160")
 
 
 @pytest.mark.covers("ME31")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from remem_pg import AsyncRemem, Remem, embedded
+from tests.support.places import new_directory
 
 
 @pytest.fixture
 def data_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A data directory of the test's own, short enough for a Unix socket in it."""
-    parent = Path(tempfile.mkdtemp(prefix="remem-e"))
-    parent.chmod(0o755)  # as root the server runs under another account, which must get there
+    parent = new_directory("remem-e-")
     path = parent / "data"
     monkeypatch.setenv("REMEM_DATA_DIR", str(path))
     monkeypatch.delenv("REMEM_DSN", raising=False)

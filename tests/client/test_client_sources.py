@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
@@ -25,12 +24,6 @@ from remem_pg import (
     TenantNotSet,
     wire,
 )
-
-
-@pytest.fixture
-def mem(db_dsn: str) -> Iterator[Remem]:
-    with Remem(db_dsn, workspace="acme", embedding=None) as client:
-        yield client
 
 
 def backends(su: psycopg.Connection[Any], database: str) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -20,47 +19,16 @@ from remem_pg import (
     TextRefused,
     UnknownOption,
 )
-
-
-@pytest.fixture
-def mem(db_dsn: str) -> Iterator[Remem]:
-    with Remem(db_dsn, workspace="acme", embedding=None) as client:
-        yield client
+from tests.support.memories import EVERY_FIELD
 
 
 def test_every_field_comes_back_as_it_was_given(mem: Remem) -> None:
-    fields: dict[str, Any] = {
-        "ref": "r-1",
-        "kind": "decision",
-        "title": "Retries",
-        "summary": "three, then page",
-        "tags": ["ops", "on-call"],
-        "aliases": ["backoff"],
-        "scope": "project",
-        "scope_ref": "billing",
-        "topic_key": "retries",
-        "subject": "worker",
-        "attribute": "retry limit",
-        "source_class": "user_stated",
-        "source_ref": "chat:7",
-        "importance": 0.75,
-        "confidence": 0.5,
-        "pinned": True,
-        "unresolved": True,
-        "session_ref": "s-1",
-        "turn_no": 4,
-        "speaker": "Ana",
-        "occurred_at": datetime(2026, 3, 1, 9, 30, tzinfo=UTC),
-        "valid_from": datetime(2026, 3, 1, tzinfo=UTC),
-        "valid_to": datetime(2027, 3, 1, tzinfo=UTC),
-        "metadata": {"ticket": 41, "nested": {"list": [1, None, "é"]}},
-    }
-    written = mem.remember("We retry three times, then page.", **fields)
+    written = mem.remember("We retry three times, then page.", **EVERY_FIELD)
     assert (written.outcome, written.ref, written.item_no) == ("created", "r-1", 1)
     assert isinstance(written.memory_id, UUID)
     memory = mem.get(written.memory_id)
     assert memory is not None
-    for name, value in fields.items():
+    for name, value in EVERY_FIELD.items():
         assert getattr(memory, name) == value, name
     assert memory.body == "We retry three times, then page."
     assert memory.workspace == "acme"

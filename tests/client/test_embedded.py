@@ -1,115 +1,26 @@
-"""The embedded server survives what happens to processes, and leaves other people's files alone."""
+"""What the embedded server gives, where it may live, when it refuses; other people's files stay."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import shutil
-import signal
 import socket
 import stat
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import psycopg
 import pytest
 
-from remem_pg import embedded, pg_programs
-from remem_pg.embedded import EmbeddedServer, default_data_dir, ensure_running
+from remem_pg import pg_programs
+from remem_pg.embedded import EmbeddedServer, default_data_dir
 from remem_pg.errors import EmbeddedUnavailable, ServerUnavailable
 from remem_pg.pg_programs import Programs
-
-REPOSITORY = Path(__file__).parents[2]
-
-HOLDER = """
-import sys
-from remem_pg.embedded import ensure_running
-print(ensure_running(sys.argv[1]), flush=True)
-sys.stdin.readline()
-"""
-SERVER = """
-import sys
-from remem_pg.embedded import serve
-print("stopped", serve(sys.argv[1], lambda dsn: print(dsn, flush=True)), flush=True)
-"""
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A directory that others may enter, as the server's account has to if root runs the tests."""
-    path = Path(tempfile.mkdtemp(prefix="remem-e-"))
-    path.chmod(0o711)
-    yield path
-    for pid_file in path.rglob("postmaster.pid"):  # a test failed half-way
-        with contextlib.suppress(ProcessLookupError, IndexError, FileNotFoundError):
-            os.kill(int(pid_file.read_text().split()[0]), signal.SIGQUIT)
-    shutil.rmtree(path)
-
-
-@pytest.fixture
-def data_dir(place: Path) -> Path:
-    return place / "data"
-
-
-@pytest.fixture
-def spawn() -> Iterator[Callable[[str, Path], subprocess.Popen[str]]]:
-    """Start a Python program on a data directory; its output and input are pipes."""
-    children: list[subprocess.Popen[str]] = []
-
-    def start(program: str, data_dir: Path) -> subprocess.Popen[str]:
-        children.append(
-            subprocess.Popen(
-                [sys.executable, "-c", program, str(data_dir)],
-                cwd=REPOSITORY,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-        )
-        return children[-1]
-
-    yield start
-    for child in children:
-        child.kill()
-        child.communicate()
-
-
-def line(child: subprocess.Popen[str]) -> str:
-    assert child.stdout is not None
-    return child.stdout.readline().strip()
-
-
-def leave(child: subprocess.Popen[str]) -> None:
-    """Let a holder end by itself."""
-    child.communicate("\n")
-    assert child.returncode == 0
-
-
-def answer(dsn: str, query: str = "select 1") -> object:
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        row = conn.execute(query.encode()).fetchone()
-    assert row is not None
-    return row[0]
-
-
-def runs(pid: int | None) -> bool:
-    try:
-        return pid is not None and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.02)
+from tests.support.embedded import HOLDER, answer, leave, line
 
 
 def modes(path: Path) -> dict[Path, int]:
@@ -265,159 +176,6 @@ def test_programs_in_a_private_home_run_without_opening_it(
     with EmbeddedServer(data_dir) as server:
         assert answer(server.dsn, "select '[3]'::vector::text") == "[3]"
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
-
-
-# -- processes that die -----------------------------------------------------------------------
-
-
-def test_the_server_lives_as_long_as_its_last_user(
-    data_dir: Path, spawn: Callable[[str, Path], subprocess.Popen[str]]
-) -> None:
-    first, second = spawn(HOLDER, data_dir), spawn(HOLDER, data_dir)
-    dsn = line(first)
-    assert line(second) == dsn
-    leave(first)
-    assert answer(dsn) == 1
-    leave(second)
-    with pytest.raises(psycopg.OperationalError):
-        answer(dsn)
-
-
-def test_a_killed_user_does_not_keep_the_server_for_ever(
-    data_dir: Path, spawn: Callable[[str, Path], subprocess.Popen[str]]
-) -> None:
-    killed = spawn(HOLDER, data_dir)
-    dsn = line(killed)
-    killed.kill()
-    killed.wait()
-    assert answer(dsn) == 1  # left behind
-    with EmbeddedServer(data_dir) as server:
-        pid = server.pid
-        assert server.dsn == dsn
-    wait_for(lambda: not runs(pid))
-
-
-def test_a_killed_server_is_replaced_at_once_in_the_same_process(data_dir: Path) -> None:
-    dsn = ensure_running(data_dir)
-    server = EmbeddedServer(data_dir)
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute("create table kept as select 7 as x")
-        # A backend at work when its postmaster dies keeps the shared memory for a while.
-        assert server.pid is not None
-        os.kill(server.pid, signal.SIGKILL)
-        assert ensure_running(data_dir) == dsn
-        assert answer(dsn, "select x from kept") == 7
-        with pytest.raises(psycopg.OperationalError):
-            conn.execute("select 1")
-    assert embedded._running.pop(data_dir).stop()
-
-
-def test_a_killed_server_is_replaced_at_once_by_another_process(
-    data_dir: Path, spawn: Callable[[str, Path], subprocess.Popen[str]]
-) -> None:
-    with EmbeddedServer(data_dir) as server:
-        old = server.pid
-        assert old is not None
-        os.kill(old, signal.SIGKILL)
-        other = spawn(HOLDER, data_dir)
-        assert answer(line(other)) == 1
-        assert server.alive()
-        assert server.pid != old
-        leave(other)
-        assert server.alive()
-
-
-def test_user_and_server_killed_together_recover(
-    data_dir: Path, spawn: Callable[[str, Path], subprocess.Popen[str]]
-) -> None:
-    for _ in range(3):
-        child = spawn(HOLDER, data_dir)
-        dsn = line(child)
-        assert answer(dsn) == 1
-        pid = EmbeddedServer(data_dir).pid
-        assert pid is not None
-        child.kill()
-        os.kill(pid, signal.SIGKILL)
-        child.wait()
-    with EmbeddedServer(data_dir) as server:
-        assert answer(server.dsn) == 1
-
-
-def test_a_pid_file_that_names_another_living_process_is_not_believed(data_dir: Path) -> None:
-    with EmbeddedServer(data_dir) as server:
-        pid_file = data_dir / "pgdata" / "postmaster.pid"
-        lines = pid_file.read_text().splitlines(keepends=True)
-    account: pg_programs.Account = Programs(data_dir)._account
-    bystander = subprocess.Popen(["sleep", "60"], **account)
-    try:
-        pid_file.write_text("".join([f"{bystander.pid}\n", *lines[1:]]))
-        with server:
-            assert answer(server.dsn) == 1
-        assert bystander.poll() is None
-    finally:
-        bystander.kill()
-        bystander.wait()
-
-
-def test_an_empty_pid_file_is_not_believed(data_dir: Path) -> None:
-    with EmbeddedServer(data_dir) as server:
-        pass
-    (data_dir / "pgdata" / "postmaster.pid").touch()
-    with server:
-        assert answer(server.dsn) == 1
-
-
-def test_an_interrupted_initdb_leaves_nothing_that_looks_like_a_database(data_dir: Path) -> None:
-    with EmbeddedServer(data_dir) as server:
-        pass
-    (data_dir / "pgdata").rename(data_dir / "pgdata.new")
-    (data_dir / "pgdata.new" / "global" / "pg_control").unlink()
-    with server:
-        assert answer(server.dsn) == 1
-
-
-def test_a_forked_child_does_not_stop_its_parents_server(data_dir: Path) -> None:
-    with EmbeddedServer(data_dir) as server:
-        child = os.fork()
-        if child == 0:
-            try:
-                stopped = server.stop()
-            finally:
-                os._exit(1 if stopped else 0)
-        assert os.waitpid(child, 0)[1] == 0
-        assert server.alive()
-
-
-# -- serving ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_serve_stops_the_server_when_it_is_told_to_end(
-    data_dir: Path, spawn: Callable[[str, Path], subprocess.Popen[str]], number: signal.Signals
-) -> None:
-    child = spawn(SERVER, data_dir)
-    dsn = line(child)
-    assert answer(dsn) == 1
-    child.send_signal(number)
-    assert line(child) == "stopped True"
-    assert child.wait() == 0
-    with pytest.raises(psycopg.OperationalError):
-        answer(dsn)
-
-
-def test_serve_leaves_the_server_to_others_and_restarts_a_dead_one(
-    data_dir: Path, spawn: Callable[[str, Path], subprocess.Popen[str]]
-) -> None:
-    child = spawn(SERVER, data_dir)
-    dsn = line(child)
-    with EmbeddedServer(data_dir) as server:
-        old = server.pid
-        assert old is not None
-        os.kill(old, signal.SIGKILL)
-        wait_for(lambda: server.alive() and server.pid != old)
-        child.send_signal(signal.SIGTERM)
-        assert line(child) == "stopped False"
-        assert answer(dsn) == 1
 
 
 # -- saying no --------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import pytest
 from tests.support.memories import (
     Connection,
     explain,
+    open_space,
     recall,
     remember,
     remember_many,
@@ -230,11 +231,7 @@ def test_the_attribute_arm_needs_the_subject_and_the_attribute(team: Connection)
 
 @pytest.mark.covers("MN8")
 def test_vector_words_and_names_search_side_by_side(db: Connection) -> None:
-    db.execute(
-        "select remem.register_space(%s)",
-        ['{"name": "t", "backend": "t", "asset": "t", "dimensions": 2}'],
-    )
-    db.execute("select remem.activate_space('t')")
+    open_space(db, "t", 2)
     remember(db, "w", "The garden has trees.", ref="vector", embedding=[1, 0])
     remember(db, "w", "The queue retries.", ref="words", embedding=[-1, 0])
     remember(db, "w", "Lunch at one.", ref="names", embedding=[-1, 0], entities=["Mei Lin"])

@@ -46,24 +46,6 @@ STAGES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture
-def team(db: Connection) -> Connection:
-    """A few memories of every kind that the stages look for."""
-    remember_many(
-        db,
-        "acme",
-        [
-            {"ref": "tz", "body": "Mei works from Lisbon.", "subject": "Mei", "attribute": "city"},
-            {"ref": "deploy", "body": "We deploy on Tuesdays.", "kind": "decision", "pinned": True},
-            {"ref": "t1", "body": "Shall we freeze deploys?", "session_ref": "s", "speaker": "Ana"},
-            {"ref": "t2", "body": "Only before holidays.", "session_ref": "s", "speaker": "Bo"},
-            {"ref": "t3", "body": "Then the pager rests.", "session_ref": "s", "speaker": "Ana"},
-            {"ref": "err", "body": "ERR_4071 means the disk of the build machine is full."},
-        ],
-    )
-    return db
-
-
 @pytest.mark.covers("ME1", "ME21", "ME24", "MN2")
 @pytest.mark.parametrize("options", STAGES, ids=str)
 def test_every_stage_can_be_switched_off(team: Connection, options: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from tests.support.memories import (
     Connection,
     bodies,
     explain,
+    open_space,
     recall,
     refused,
     remember,
@@ -162,14 +163,7 @@ def test_relevance_by_words_is_the_share_of_their_weight_that_matches(db: Connec
 
 @pytest.mark.covers("RP29")
 def test_relevance_by_the_vector_follows_the_thresholds_of_the_space(db: Connection) -> None:
-    db.execute(
-        "select remem.register_space(%s)",
-        [
-            '{"name": "t", "backend": "t", "asset": "t", "dimensions": 2,'
-            ' "cosine_floor": 0.2, "cosine_full": 0.8}'
-        ],
-    )
-    db.execute("select remem.activate_space('t')")
+    open_space(db, cosine_floor=0.2, cosine_full=0.8)
     cosines = [1.0, 0.8, 0.5, 0.2, 0.0, -1.0]
     for number, cosine in enumerate(cosines):
         sine = (1 - cosine**2) ** 0.5
@@ -183,11 +177,7 @@ def test_relevance_by_the_vector_follows_the_thresholds_of_the_space(db: Connect
 def test_memories_that_point_the_other_way_come_back_in_order_with_no_relevance(
     db: Connection,
 ) -> None:
-    db.execute(
-        "select remem.register_space(%s)",
-        ['{"name": "t", "backend": "t", "asset": "t", "dimensions": 2}'],
-    )
-    db.execute("select remem.activate_space('t')")
+    open_space(db, "t", 2)
     for number, vector in enumerate([[-1, 0], [-0.6, 0.8], [-0.8, 0.6]]):
         remember(db, "w", f"memory {number}", embedding=vector)
     for mode in ("vector", "auto", "retrieval_only"):

@@ -10,6 +10,7 @@ from tests.support.memories import (
     Connection,
     bodies,
     explain,
+    open_space,
     recall,
     refused,
     remember,
@@ -154,11 +155,7 @@ def test_every_fusion_puts_the_best_of_both_arms_first(queue: Connection, fusion
 
 
 def test_reciprocal_rank_fusion_is_the_published_formula(db: Connection) -> None:
-    db.execute(
-        "select remem.register_space(%s)",
-        ['{"name": "t", "backend": "t", "asset": "t", "dimensions": 2}'],
-    )
-    db.execute("select remem.activate_space('t')")
+    open_space(db, "t", 2)
     remember(db, "w", "queue queue", ref="both", embedding=[0.8, 0.6])
     remember(db, "w", "queue and something much longer than that", ref="second", embedding=[0, 1])
     remember(db, "w", "garden", ref="near", embedding=[1, 0])
@@ -170,11 +167,7 @@ def test_reciprocal_rank_fusion_is_the_published_formula(db: Connection) -> None
 
 @pytest.mark.covers("RP30")
 def test_max_fusion_takes_the_better_share(db: Connection) -> None:
-    db.execute(
-        "select remem.register_space(%s)",
-        ['{"name": "t", "backend": "t", "asset": "t", "dimensions": 2}'],
-    )
-    db.execute("select remem.activate_space('t')")
+    open_space(db, "t", 2)
     remember(db, "w", "queue", ref="lexical", embedding=[0.6, 0.8])
     remember(db, "w", "garden", ref="vector", embedding=[1, 0])
     remember(db, "w", "meadow", ref="neither", embedding=[0.8, 0.6])
@@ -187,11 +180,7 @@ def test_max_fusion_takes_the_better_share(db: Connection) -> None:
 def test_the_weight_of_the_vector_decides_between_the_arms(
     db: Connection, share: float, first: str
 ) -> None:
-    db.execute(
-        "select remem.register_space(%s)",
-        ['{"name": "t", "backend": "t", "asset": "t", "dimensions": 2}'],
-    )
-    db.execute("select remem.activate_space('t')")
+    open_space(db, "t", 2)
     remember(db, "w", "queue", ref="lexical", embedding=[0.6, 0.8])
     remember(db, "w", "garden", ref="vector", embedding=[1, 0])
     hits = recall(db, "w", "queue", embedding=[1, 0], weights={"vector": share, "session": 0})

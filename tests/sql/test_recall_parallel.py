@@ -88,23 +88,6 @@ def number(conn: Connection, ref: str, workspace: str = "acme") -> int:
     return found
 
 
-@pytest.fixture
-def team(db: Connection) -> Connection:
-    remember_many(
-        db,
-        "acme",
-        [
-            {"ref": "tz", "body": "Mei works from Lisbon.", "subject": "Mei", "attribute": "city"},
-            {"ref": "deploy", "body": "We deploy on Tuesdays.", "kind": "decision", "pinned": True},
-            {"ref": "t1", "body": "Shall we freeze deploys?", "session_ref": "s", "speaker": "Ana"},
-            {"ref": "t2", "body": "Only before holidays.", "session_ref": "s", "speaker": "Bo"},
-            {"ref": "t3", "body": "Then the pager rests.", "session_ref": "s", "speaker": "Ana"},
-            {"ref": "err", "body": "ERR_4071 means the disk of the build machine is full."},
-        ],
-    )
-    return db
-
-
 # one arm, and all of them together
 
 

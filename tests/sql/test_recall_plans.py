@@ -10,7 +10,7 @@ import pytest
 
 from tests.server import Server
 from tests.support.databases import filled, owner
-from tests.support.memories import Connection, recall, value
+from tests.support.memories import Connection, open_space, recall, value
 from tests.support.plans import nodes, plans, shape, touching
 
 BIG, SMALL, TENANTS = 6000, 60, 60
@@ -40,11 +40,7 @@ def fill(db: Connection) -> None:
 
     Written into the tables at once; every memory has two words of its own and one in common.
     """
-    db.execute(
-        "select remem.register_space(%s)",
-        ['{"name": "plan", "backend": "t", "asset": "t", "dimensions": 8}'],
-    )
-    db.execute("select remem.activate_space('plan')")
+    open_space(db, "plan", 8)
     index = value(db, "select pg_get_indexdef('remem.embedding_2_hnsw_idx'::regclass)")
     db.execute("drop index remem.embedding_2_hnsw_idx")
     sizes = {"big": BIG, "tenth": BIG // 10, **{f"small {n}": SMALL for n in range(TENANTS)}}

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 from tests.server import OWNER, Server
 from tests.support.databases import filled, owner
-from tests.support.memories import Connection, value
+from tests.support.memories import Connection, open_space, value
 from tests.support.plans import explained, nodes, shape, touching
 
 TOTAL, BIG, TENTH, SMALL = 200_000, 100_000, 20_000, 900
@@ -95,9 +95,7 @@ def fill(db: Connection) -> None:
     db.execute("set maintenance_work_mem = '256MB'")
     db.execute("set work_mem = '128MB'")
     db.execute("select setseed(0.5)")
-    space = '{"name": "plan", "backend": "t", "asset": "t", "dimensions": 8}'
-    db.execute("select remem.register_space(%s)", [space])
-    db.execute("select remem.activate_space('plan')")
+    open_space(db, "plan", 8)
     names = ["big", "tenth", *(f"small {n}" for n in range(SMALL))]
     db.execute("select remem.create_workspace(w) from unnest(%s::text[]) w", [names])
     later = db.execute(

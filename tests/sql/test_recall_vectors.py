@@ -10,6 +10,7 @@ from tests.support.memories import (
     Connection,
     bodies,
     explain,
+    open_space,
     recall,
     refused,
     remember,
@@ -21,11 +22,7 @@ from tests.support.memories import (
 @pytest.fixture
 def tiny(db: Connection) -> Connection:
     """Workspace w in a space of two dimensions, with three memories."""
-    db.execute(
-        "select remem.register_space(%s)",
-        ['{"name": "tiny", "backend": "t", "asset": "t", "dimensions": 2}'],
-    )
-    db.execute("select remem.activate_space('tiny')")
+    open_space(db, "tiny", 2)
     remember(db, "w", "The queue retries.", ref="a", embedding=[1, 0])
     remember(db, "w", "The garden has trees.", ref="b", embedding=[0.6, 0.8])
     remember(db, "w", "The office moved.", ref="c", embedding=[0, 1])

@@ -11,6 +11,7 @@ from tests.support.consistency import problems
 from tests.support.memories import (
     Connection,
     bodies,
+    open_space,
     recall,
     refused,
     remember,
@@ -183,11 +184,7 @@ def test_the_vectors_of_a_batch_belong_to_their_items(db: Connection, tiny: int)
 
 
 def test_the_largest_indexable_dimension_works(db: Connection) -> None:
-    db.execute(
-        "select remem.register_space(%s)",
-        ['{"name": "big", "backend": "t", "asset": "big", "dimensions": 4000}'],
-    )
-    db.execute("select remem.activate_space('big')")
+    open_space(db, "big", 4000)
     remember(db, "w", "x", embedding=[1.0] * 4000)
     (hit,) = recall(db, "w", "other", embedding=[2.0] * 4000, mode="vector")
     assert hit.signals["cosine"] == pytest.approx(1, abs=1e-3)

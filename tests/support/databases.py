@@ -12,15 +12,22 @@ from tests.support.memories import Connection
 
 
 @contextmanager
-def filled(server: Server, fill: Callable[[Connection], None]) -> Iterator[str]:
-    """The name of a fresh database after `fill` ran in it as the owner."""
-    name = server.new_database()
+def fresh(server: Server, template: str | None = None) -> Iterator[str]:
+    """The name of a fresh database, or of a copy of one that nobody is connected to."""
+    name = server.new_database(template=template)
     try:
-        with psycopg.connect(server.owner_dsn(name), autocommit=True) as conn:
-            fill(conn)
         yield name
     finally:
         server.drop_database(name)
+
+
+@contextmanager
+def filled(server: Server, fill: Callable[[Connection], None]) -> Iterator[str]:
+    """The name of a fresh database after `fill` ran in it as the owner."""
+    with fresh(server) as name:
+        with owner(server, name) as conn:
+            fill(conn)
+        yield name
 
 
 @contextmanager

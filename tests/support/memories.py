@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -130,6 +131,13 @@ def explain(
     return dict(row[0])
 
 
+def open_space(conn: Connection, name: str = "t", dimensions: int = 2, **descriptor: Any) -> None:
+    """Register a space of vectors that the test makes, and make it the default."""
+    said = {"name": name, "backend": "t", "asset": "t", "dimensions": dimensions, **descriptor}
+    conn.execute("select remem.register_space(%s)", [Jsonb(said)])
+    conn.execute("select remem.activate_space(%s)", [name])
+
+
 def value(conn: Connection, query: str, params: Any = None) -> Any:
     """The single value of a query."""
     row = conn.execute(query, params).fetchone()
@@ -139,6 +147,35 @@ def value(conn: Connection, query: str, params: Any = None) -> Any:
 
 def bodies(hits: Sequence[Any]) -> list[str]:
     return [hit.body for hit in hits]
+
+
+EVERY_FIELD: dict[str, Any] = {
+    "ref": "r-1",
+    "kind": "decision",
+    "title": "Retries",
+    "summary": "three, then page",
+    "tags": ["ops", "on-call"],
+    "aliases": ["backoff"],
+    "scope": "project",
+    "scope_ref": "billing",
+    "topic_key": "retries",
+    "subject": "worker",
+    "attribute": "retry limit",
+    "source_class": "user_stated",
+    "source_ref": "chat:7",
+    "importance": 0.75,
+    "confidence": 0.5,
+    "pinned": True,
+    "unresolved": True,
+    "session_ref": "s-1",
+    "turn_no": 4,
+    "speaker": "Ana",
+    "occurred_at": datetime(2026, 3, 1, 9, 30, tzinfo=UTC),
+    "valid_from": datetime(2026, 3, 1, tzinfo=UTC),
+    "valid_to": datetime(2036, 3, 1, tzinfo=UTC),
+    "metadata": {"ticket": 41, "nested": {"list": [1, None, "é"]}},
+}
+"""Something else than the default in every field that remember takes beside the body."""
 
 
 class Refusal:

@@ -9,114 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from remem_pg import calls, flows, steps
+from remem_pg import calls, recall_flow, remember_flow, steps
 from remem_pg.embedder import Embedder, document_text
 from remem_pg.errors import (
     DatabaseNewer,
     DimensionMismatch,
     InvalidArgument,
     NoAccess,
-    TextRefused,
     UnknownSpace,
 )
 from remem_pg.models import Hit, MemoryRef, RecallResult, SpaceInfo, Version
-
-HASH = SpaceInfo(name="hash", fingerprint="hash-print", dimensions=384, backend="remem-local-hash")
-OTHER = SpaceInfo(name="minilm", fingerprint="other-print", dimensions=384, backend="onnx")
-
-
-class Toy:
-    """A model of three dimensions that counts its work."""
-
-    id = "toy"
-    dimensions = 3
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def embed(self, texts: Sequence[str]) -> Any:
-        self.texts += texts
-        return np.ones((len(texts), 3), dtype="f4")
-
-
-class Ready(Embedder):
-    """An embedder whose model is found already."""
-
-    def __init__(self, model: Any, *, explicit: bool = True, **descriptor: Any) -> None:
-        super().__init__("toy" if explicit else "auto")
-        self._model = model
-        self._resolved = True
-        self.fingerprint = "toy-print"
-        self.descriptor = {"name": "toy", "dimensions": 3, **descriptor}
-
-
-class Server:
-    """Answers a flow's steps as a database would, from a table; keeps what was asked."""
-
-    def __init__(self, **answers: Any) -> None:
-        self.answers = answers
-        self.sent: list[calls.Call[Any]] = []
-        self.transactions = 0
-        self.aborts = False
-
-    def drive(self, flow: steps.Flow[Any]) -> Any:
-        try:
-            step = next(flow)
-            while True:
-                try:
-                    answer = self.answer(step)
-                except Exception as exc:
-                    step = flow.throw(exc)
-                else:
-                    step = flow.send(answer)
-        except StopIteration as done:
-            return done.value
-
-    def answer(self, step: steps.Step) -> Any:
-        match step:
-            case steps.Work(function):
-                return function()
-            case steps.InTransaction():
-                return self.aborts
-            case steps.Together(flow):
-                self.transactions += 1
-                return self.drive(flow)
-            case steps.Run(call):
-                self.sent.append(call)
-                answer = self.answers.get(call.function)
-                if isinstance(answer, list):
-                    answer = answer.pop(0)
-                if callable(answer):
-                    answer = answer(call)
-                if isinstance(answer, Exception):
-                    raise answer
-                return answer
-
-    def names(self) -> list[str]:
-        return [call.function for call in self.sent]
-
-
-def stored(call: calls.Call[Any]) -> list[MemoryRef]:
-    import json
-
-    items = json.loads(call.params["items"])
-    return [MemoryRef(ref=i.get("ref"), item_no=n) for n, i in enumerate(items, 1)]
-
-
-def session(embedder: Embedder | None = None) -> steps.Session:
-    return steps.Session("acme", embedder or Ready(Toy()))
-
-
-def embed_nothing() -> Embedder:
-    return Embedder(None)
-
+from tests.support.scripted import HASH, OTHER, Ready, Server, Toy, embed_nothing, session, stored
 
 # which space
 
 
 def test_with_the_workspaces_model_the_client_embeds_and_names_the_space() -> None:
     server = Server(current_space=SpaceInfo("toy", "toy-print", 3), remember=MemoryRef())
-    server.drive(flows.remember(session(), "text", {"title": "Title", "tags": ["a", "b"]}))
+    server.drive(remember_flow.remember(session(), "text", {"title": "Title", "tags": ["a", "b"]}))
     assert server.names() == ["current_space", "remember"]
     assert server.sent[1].params["space"] == "toy-print"
     assert server.sent[1].params["embedding"].values == (1.0, 1.0, 1.0)
@@ -126,7 +36,7 @@ def test_the_space_is_looked_up_once() -> None:
     server = Server(current_space=SpaceInfo("toy", "toy-print", 3), recall=RecallResult([]))
     client = session()
     for _ in range(3):
-        server.drive(flows.recall(client, calls.recall, "q", 8, None, {}))
+        server.drive(recall_flow.recall(client, calls.recall, "q", 8, None, {}))
     assert server.names() == ["current_space", "recall", "recall", "recall"]
 
 
@@ -138,7 +48,7 @@ def test_an_empty_workspace_moves_to_the_model_at_the_first_write() -> None:
         register_space=OTHER,
         remember=MemoryRef(),
     )
-    server.drive(flows.remember(session(), "text", {}))
+    server.drive(remember_flow.remember(session(), "text", {}))
     assert server.names() == [
         "current_space",
         "count",
@@ -153,14 +63,14 @@ def test_an_empty_workspace_moves_to_the_model_at_the_first_write() -> None:
 
 def test_a_read_of_an_empty_workspace_changes_nothing_and_warns_of_nothing() -> None:
     server = Server(current_space=HASH, count=0, recall=RecallResult([]))
-    result = server.drive(flows.recall(session(), calls.recall, "q", 8, None, {}))
+    result = server.drive(recall_flow.recall(session(), calls.recall, "q", 8, None, {}))
     assert server.names() == ["current_space", "count", "recall"]
     assert result.degraded == ()
 
 
 def test_a_model_that_was_not_chosen_does_not_take_a_neural_space_over() -> None:
     server = Server(current_space=OTHER, remember=MemoryRef())
-    server.drive(flows.remember(session(Ready(Toy(), explicit=False)), "text", {}))
+    server.drive(remember_flow.remember(session(Ready(Toy(), explicit=False)), "text", {}))
     assert server.names() == ["current_space", "remember"]
     assert "embedding" not in server.sent[-1].params
 
@@ -173,8 +83,8 @@ def test_a_workspace_with_memories_keeps_its_space_and_results_say_so(
     client = session()
     with caplog.at_level(logging.WARNING, "remem_pg"):
         for _ in range(2):
-            result = server.drive(flows.recall(client, calls.recall, "q", 8, None, {}))
-            server.drive(flows.remember(client, "text", {}))
+            result = server.drive(recall_flow.recall(client, calls.recall, "q", 8, None, {}))
+            server.drive(remember_flow.remember(client, "text", {}))
             assert result.degraded == ("space_mismatch",)
     assert all("embedding" not in c.params and "space" not in c.params for c in server.sent)
     assert "register_space" not in server.names()
@@ -183,7 +93,7 @@ def test_a_workspace_with_memories_keeps_its_space_and_results_say_so(
 
 def test_without_the_right_to_administer_the_workspace_stays_as_it_is() -> None:
     server = Server(current_space=HASH, count=0, activate_space=NoAccess(), remember=MemoryRef())
-    server.drive(flows.remember(session(), "text", {}))
+    server.drive(remember_flow.remember(session(), "text", {}))
     assert server.names() == ["current_space", "count", "activate_space", "remember"]
     assert "embedding" not in server.sent[-1].params
 
@@ -191,16 +101,16 @@ def test_without_the_right_to_administer_the_workspace_stays_as_it_is() -> None:
 def test_a_client_without_a_model_asks_nothing_and_sends_no_vector() -> None:
     server = Server(remember=MemoryRef(), recall=RecallResult([], ["no_embedding"]))
     client = session(embed_nothing())
-    server.drive(flows.remember(client, "text", {}))
-    result = server.drive(flows.recall(client, calls.recall, "q", 8, None, {}))
+    server.drive(remember_flow.remember(client, "text", {}))
+    result = server.drive(recall_flow.recall(client, calls.recall, "q", 8, None, {}))
     assert server.names() == ["remember", "recall"]
     assert result.degraded == ("no_embedding",)
 
 
 def test_a_vector_of_the_callers_own_is_sent_as_it_is_without_asking_for_the_space() -> None:
     server = Server(remember=MemoryRef(), recall=RecallResult([]))
-    server.drive(flows.remember(session(), "text", {"embedding": [1, 2]}))
-    server.drive(flows.recall(session(), calls.recall, "q", 8, [1.0, 2.0], {}))
+    server.drive(remember_flow.remember(session(), "text", {"embedding": [1, 2]}))
+    server.drive(recall_flow.recall(session(), calls.recall, "q", 8, [1.0, 2.0], {}))
     assert server.names() == ["remember", "recall"]
     assert "space" not in server.sent[0].params
     assert server.sent[1].params["query_embedding"].values == (1.0, 2.0)
@@ -210,7 +120,7 @@ def test_a_vector_of_the_callers_own_is_sent_as_it_is_without_asking_for_the_spa
 def test_a_lexical_recall_embeds_nothing(options: dict[str, Any]) -> None:
     model = Toy()
     server = Server(recall=RecallResult([]))
-    server.drive(flows.recall(session(Ready(model)), calls.recall, "q", 8, None, options))
+    server.drive(recall_flow.recall(session(Ready(model)), calls.recall, "q", 8, None, options))
     assert server.names() == ["recall"]
     assert model.texts == []
 
@@ -228,7 +138,7 @@ def test_when_the_space_changed_the_client_looks_again_and_sends_once_more(
         count=9,
         remember=[error, MemoryRef()],
     )
-    server.drive(flows.remember(session(), "text", {}))
+    server.drive(remember_flow.remember(session(), "text", {}))
     assert server.names() == ["current_space", "remember", "current_space", "count", "remember"]
     assert "embedding" not in server.sent[-1].params
 
@@ -237,7 +147,7 @@ def test_a_second_refusal_is_raised() -> None:
     toy = SpaceInfo("toy", "toy-print", 3)
     server = Server(current_space=toy, remember=lambda call: DimensionMismatch())
     with pytest.raises(DimensionMismatch):
-        server.drive(flows.remember(session(), "text", {}))
+        server.drive(remember_flow.remember(session(), "text", {}))
     assert server.names().count("remember") == 2
 
 
@@ -246,16 +156,16 @@ def test_in_a_transaction_of_the_caller_nothing_is_sent_again() -> None:
     server = Server(current_space=toy, remember=lambda call: DimensionMismatch())
     server.aborts = True
     with pytest.raises(DimensionMismatch):
-        server.drive(flows.remember(session(), "text", {}))
+        server.drive(remember_flow.remember(session(), "text", {}))
     assert server.names().count("remember") == 1
 
 
 def test_a_wrong_vector_of_the_callers_own_is_raised_at_once() -> None:
     server = Server(remember=lambda call: DimensionMismatch(), recall=lambda call: UnknownSpace())
     with pytest.raises(DimensionMismatch):
-        server.drive(flows.remember(session(), "text", {"embedding": [1.0]}))
+        server.drive(remember_flow.remember(session(), "text", {"embedding": [1.0]}))
     with pytest.raises(UnknownSpace):
-        server.drive(flows.recall(session(), calls.recall, "q", 8, [1.0], {"space": "x"}))
+        server.drive(recall_flow.recall(session(), calls.recall, "q", 8, [1.0], {"space": "x"}))
     assert len(server.sent) == 2
 
 
@@ -263,7 +173,7 @@ def test_a_recall_that_says_space_mismatch_is_asked_again_in_the_new_space() -> 
     toy = SpaceInfo("toy", "toy-print", 3)
     answers = [RecallResult([], ["space_mismatch"]), RecallResult([])]
     server = Server(current_space=[toy, OTHER], count=9, recall=answers)
-    result = server.drive(flows.recall(session(), calls.recall, "q", 8, None, {}))
+    result = server.drive(recall_flow.recall(session(), calls.recall, "q", 8, None, {}))
     assert server.names() == ["current_space", "recall", "current_space", "count", "recall"]
     assert result.degraded == ("space_mismatch",)
     assert "query_embedding" not in server.sent[-1].params
@@ -300,9 +210,9 @@ def test_a_failing_model_never_raises_on_the_live_path(
     )
     client = session(Ready(model()))
     with caplog.at_level(logging.WARNING, "remem_pg"):
-        server.drive(flows.remember(client, "text", {}))
-        server.drive(flows.remember_many(client, [{"body": "x"}], "abort", 10))
-        result = server.drive(flows.recall(client, calls.recall, "q", 8, None, {}))
+        server.drive(remember_flow.remember(client, "text", {}))
+        server.drive(remember_flow.remember_many(client, [{"body": "x"}], "abort", 10))
+        result = server.drive(recall_flow.recall(client, calls.recall, "q", 8, None, {}))
     assert result.degraded == ("no_embedding",)
     assert all("embedding" not in call.params for call in server.sent)
     assert len(caplog.records) == 1
@@ -316,8 +226,8 @@ def test_a_text_without_features_is_sent_without_its_zero_vector() -> None:
     toy = SpaceInfo("toy", "toy-print", 3)
     server = Server(current_space=toy, remember=MemoryRef(), recall=RecallResult([]))
     client = session(Ready(Zero()))
-    server.drive(flows.remember(client, "...", {}))
-    result = server.drive(flows.recall(client, calls.recall, "...", 8, None, {}))
+    server.drive(remember_flow.remember(client, "...", {}))
+    result = server.drive(recall_flow.recall(client, calls.recall, "...", 8, None, {}))
     assert result.degraded == ("zero_vector",)
     assert all("embedding" not in call.params for call in server.sent)
 
@@ -328,14 +238,14 @@ def test_a_model_that_cannot_be_resolved_is_no_model_and_is_logged(
     embedder = Embedder("/no/such/model/directory")
     with caplog.at_level(logging.WARNING, "remem_pg"):
         server = Server(remember=MemoryRef())
-        server.drive(flows.remember(session(embedder), "text", {}))
+        server.drive(remember_flow.remember(session(embedder), "text", {}))
     assert server.names() == ["remember"]
     assert "/no/such/model/directory" in caplog.text
 
 
 def test_a_spec_that_is_no_model_is_the_callers_mistake() -> None:
     with pytest.raises(InvalidArgument, match="embedding"):
-        Server().drive(flows.remember(session(Embedder("minilmm")), "text", {}))
+        Server().drive(remember_flow.remember(session(Embedder("minilmm")), "text", {}))
 
 
 def test_a_model_named_in_the_environment_counts_as_chosen(
@@ -373,127 +283,12 @@ def test_the_document_text_joins_what_describes_a_memory() -> None:
     assert document_text({"body": "e\u0301"}) == "\u00e9"
 
 
-# many
-
-
-def test_refused_items_are_reported_in_their_place_and_the_others_are_stored() -> None:
-    server = Server(remember_many=stored)
-    items = [
-        {"body": "one", "ref": "1"},
-        {"body": "t\0wo", "ref": "2"},
-        {"body": "three", "ref": "3"},
-        {"body": "four", "occurred_at": "2026-01-01T00:00:00", "ref": "4"},
-        "five",
-    ]
-    refs = server.drive(flows.remember_many(session(embed_nothing()), items, "report", 10))
-    assert [(r.item_no, r.ref, r.outcome) for r in refs] == [
-        (1, "1", "created"),
-        (2, "2", "refused"),
-        (3, "3", "created"),
-        (4, "4", "refused"),
-        (5, None, "refused"),
-    ]
-    assert refs[1].error["code"] == "RM003"
-    assert isinstance(refs[1].exception(), TextRefused)
-
-
-def test_with_abort_a_bad_item_stops_everything_before_anything_is_sent() -> None:
-    server = Server(remember_many=stored)
-    items = [{"body": "one"}, {"body": "t\0wo"}]
-    with pytest.raises(TextRefused, match="item 2"):
-        server.drive(flows.remember_many(session(embed_nothing()), items, "abort", 10))
-    assert server.sent == []
-
-
-def test_batches_are_numbered_through_and_with_abort_are_one_transaction() -> None:
-    items = ({"body": str(n), "ref": str(n)} for n in range(1, 8))
-    server = Server(remember_many=stored)
-    refs = server.drive(flows.remember_many(session(embed_nothing()), items, "abort", 3))
-    assert [r.item_no for r in refs] == [1, 2, 3, 4, 5, 6, 7]
-    assert [r.ref for r in refs] == ["1", "2", "3", "4", "5", "6", "7"]
-    assert (len(server.sent), server.transactions) == (3, 1)
-
-
-@pytest.mark.parametrize(("size", "sent"), [(7, 1), (6, 2), (1, 7), (500, 1)])
-def test_a_single_batch_needs_no_transaction(size: int, sent: int) -> None:
-    server = Server(remember_many=stored)
-    items = [{"body": str(n)} for n in range(7)]
-    server.drive(flows.remember_many(session(embed_nothing()), items, "abort", size))
-    assert (len(server.sent), server.transactions) == (sent, int(sent > 1))
-
-
-def test_a_server_error_names_the_item_of_the_caller_not_of_the_statement() -> None:
-    def refuse_second(call: calls.Call[Any]) -> Any:
-        return InvalidArgument(detail={"item": 2, "argument": "kind"}) if len(server.sent) == 2 \
-            else stored(call)  # fmt: skip
-
-    server = Server(remember_many=refuse_second)
-    items = [{"body": str(n)} for n in range(6)]
-    with pytest.raises(InvalidArgument, match="item 5") as caught:
-        server.drive(flows.remember_many(session(embed_nothing()), items, "abort", 3))
-    assert caught.value.detail["item"] == 5
-
-
-def test_a_report_of_the_server_is_renumbered_too() -> None:
-    def report(call: calls.Call[Any]) -> list[MemoryRef]:
-        refused = {"code": "RM001", "detail": {"item": 2, "argument": "kind"}}
-        return [MemoryRef(item_no=1), MemoryRef(None, None, "refused", 2, refused)]
-
-    server = Server(remember_many=report)
-    items = [{"body": "\0"}, {"body": "a"}, {"body": "b"}]
-    refs = server.drive(flows.remember_many(session(embed_nothing()), items, "report", 10))
-    assert [r.item_no for r in refs] == [1, 2, 3]
-    assert refs[2].error["detail"]["item"] == 3
-
-
-def test_items_reported_for_a_vector_of_an_old_space_are_sent_again() -> None:
-    def old_space(call: calls.Call[Any]) -> list[MemoryRef]:
-        error = {"code": "RM202", "detail": {"item": 1}}
-        return [MemoryRef(None, "a", "refused", 1, error), MemoryRef(None, "b", "created", 2)]
-
-    toy = SpaceInfo("toy", "toy-print", 3)
-    server = Server(current_space=[toy, OTHER], count=3, remember_many=[old_space, stored])
-    items = [{"body": "a", "ref": "a"}, {"body": "b", "ref": "b", "embedding": [1, 2, 3]}]
-    refs = server.drive(flows.remember_many(session(), items, "report", 10))
-    assert [(r.ref, r.outcome, r.item_no) for r in refs] == [
-        ("a", "created", 1),
-        ("b", "created", 2),
-    ]
-    assert "embedding" not in server.sent[-1].params["items"]
-
-
-def test_long_items_are_sent_in_small_batches() -> None:
-    server = Server(remember_many=stored)
-    items = [{"body": "x" * (flows.BATCH_CHARACTERS // 2 + 1)} for _ in range(5)]
-    server.drive(flows.remember_many(session(embed_nothing()), items, "report", 500))
-    assert len(server.sent) == 3
-
-
-@pytest.mark.parametrize(
-    ("items", "on_error", "batch_size", "named"),
-    [
-        ([], "ignore", 10, "on_error"),
-        ([], "abort", 0, "batch_size"),
-        ([], "abort", "10", "batch_size"),
-        ({"body": "x"}, "abort", 10, "items"),
-        ("text", "abort", 10, "items"),
-        (None, "abort", 10, "items"),
-    ],
-)
-def test_wrong_arguments_of_remember_many_are_refused(
-    items: Any, on_error: str, batch_size: Any, named: str
-) -> None:
-    server = Server()
-    with pytest.raises(InvalidArgument, match=named):
-        server.drive(flows.remember_many(session(), items, on_error, batch_size))
-
-
 # results and handshake
 
 
 def test_a_trace_gets_the_clients_degraded_states_too() -> None:
     server = Server(current_space=OTHER, count=1, recall_explain={"hits": [], "degraded": ["x"]})
-    trace = server.drive(flows.recall(session(), calls.recall_explain, "q", 8, None, {}))
+    trace = server.drive(recall_flow.recall(session(), calls.recall_explain, "q", 8, None, {}))
     assert trace == {"hits": [], "degraded": ["space_mismatch", "x"]}
 
 
@@ -502,7 +297,7 @@ def test_hits_are_kept_when_degraded_states_are_added() -> None:
 
     hit = Hit(rank=1, memory_id=UUID(int=1), body="b")
     server = Server(current_space=OTHER, count=1, recall=RecallResult([hit]))
-    result = server.drive(flows.recall(session(), calls.recall, "q", 8, None, {}))
+    result = server.drive(recall_flow.recall(session(), calls.recall, "q", 8, None, {}))
     assert list(result) == [hit]
 
 

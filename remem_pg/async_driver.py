@@ -1,0 +1,75 @@
+"""How the asynchronous client carries a flow out. A model runs in a thread, not in the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TypeVar, cast
+
+from remem_pg import async_connection, side_by_side, steps
+from remem_pg.async_connection import Connection, Source
+from remem_pg.calls import Call
+from remem_pg.errors import ServerUnavailable
+from remem_pg.steps import Session
+
+T = TypeVar("T")
+
+
+async def drive(
+    source: Source, session: Session, flow: steps.Flow[T], conn: Connection | None = None
+) -> T:
+    """Carries a flow out and returns its result; on ``conn`` where a transaction is open."""
+    try:
+        step = next(flow)
+        while True:
+            try:
+                answer = await _perform(source, session, step, conn)
+            except Exception as exc:
+                step = flow.throw(exc)
+            else:
+                step = flow.send(answer)
+    except StopIteration as done:
+        return cast(T, done.value)
+    finally:
+        flow.close()
+
+
+async def _perform(
+    source: Source, session: Session, step: steps.Step, conn: Connection | None
+) -> Any:
+    match step:
+        case steps.Run(call):
+            return await _run(source, session, call, conn)
+        case steps.Work(function):
+            return await asyncio.to_thread(function)
+        case steps.SideBySide():
+            if conn is not None or not source.several():
+                return None
+            return await side_by_side.perform(step, lambda call: _run(source, session, call, None))
+        case steps.InTransaction():
+            return conn is not None or source.in_transaction()
+        case steps.Together(flow):
+            if conn is not None:
+                async with async_connection.atomic(conn):
+                    return await drive(source, session, flow, conn)
+            async with (
+                async_connection.acquire(source) as own,
+                async_connection.atomic(own),
+            ):
+                return await drive(source, session, flow, own)
+
+
+async def _run(source: Source, session: Session, call: Call[Any], conn: Connection | None) -> Any:
+    call, tenant = session.narrowed(call)
+    if conn is not None:
+        return call.parse(await async_connection.execute(conn, call, tenant))
+    for attempt in (0, 1):
+        acquired = False
+        try:
+            async with async_connection.acquire(source) as own:
+                acquired = True
+                return call.parse(await async_connection.execute(own, call, tenant))
+        except ServerUnavailable:
+            # a read whose connection died under it; a write might have happened
+            if attempt or not (acquired and call.read and source.retries_reads):
+                raise
+    raise AssertionError("unreachable: the second attempt returns or raises")

@@ -1,0 +1,67 @@
+"""How the synchronous client carries a flow out: each step where it stands, one after another."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar, cast
+
+from remem_pg import connection, steps
+from remem_pg.calls import Call
+from remem_pg.connection import Connection, Source
+from remem_pg.errors import ServerUnavailable
+from remem_pg.steps import Session
+
+T = TypeVar("T")
+
+
+def drive(
+    source: Source, session: Session, flow: steps.Flow[T], conn: Connection | None = None
+) -> T:
+    """Carries a flow out and returns its result; on ``conn`` where a transaction is open."""
+    try:
+        step = next(flow)
+        while True:
+            try:
+                answer = _perform(source, session, step, conn)
+            except Exception as exc:
+                step = flow.throw(exc)
+            else:
+                step = flow.send(answer)
+    except StopIteration as done:
+        return cast(T, done.value)
+    finally:
+        flow.close()
+
+
+def _perform(source: Source, session: Session, step: steps.Step, conn: Connection | None) -> Any:
+    match step:
+        case steps.Run(call):
+            return _run(source, session, call, conn)
+        case steps.Work(function):
+            return function()
+        case steps.SideBySide():
+            return None
+        case steps.InTransaction():
+            return conn is not None or source.in_transaction()
+        case steps.Together(flow):
+            if conn is not None:
+                with connection.atomic(conn):
+                    return drive(source, session, flow, conn)
+            with connection.acquire(source) as own, connection.atomic(own):
+                return drive(source, session, flow, own)
+
+
+def _run(source: Source, session: Session, call: Call[Any], conn: Connection | None) -> Any:
+    call, tenant = session.narrowed(call)
+    if conn is not None:
+        return call.parse(connection.execute(conn, call, tenant))
+    for attempt in (0, 1):
+        acquired = False
+        try:
+            with connection.acquire(source) as own:
+                acquired = True
+                return call.parse(connection.execute(own, call, tenant))
+        except ServerUnavailable:
+            # a read whose connection died under it; a write might have happened
+            if attempt or not (acquired and call.read and source.retries_reads):
+                raise
+    raise AssertionError("unreachable: the second attempt returns or raises")

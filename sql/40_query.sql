@@ -7,8 +7,8 @@ return ln(1 + (greatest(documents, frequency) - frequency + 0.5) / (frequency + 
 comment on function remem._idf(bigint, bigint) is 'BM25 inverse document frequency, never negative.';
 
 -- Distinct lexemes of a query with their document frequencies, rare ones first. A frequency is counted exactly up to
--- `cap` by the index alone. Beyond, it is estimated from what sixteen windows hold that cover a fifth of the workspace, one
--- in every sixteenth of it and none at the same place there, so that a word that came up only lately or in bursts is taken
+-- `cap` by the index alone. Beyond, it is estimated from what eight windows hold that cover a fifth of the workspace, one
+-- in every eighth of it and none at the same place there, so that a word that came up only lately or in bursts is taken
 -- for what it is. Of a long query the 64 rarest lexemes that occur are asked, told apart by a short count.
 create or replace function remem._query_terms(
   workspace text, query text, dictionaries regdictionary[], documents bigint, cap int,
@@ -39,7 +39,7 @@ begin
       order by c.n, l.lexeme) t;
     if frequencies[cardinality(frequencies)] > cap then
       with room as materialized (
-        select b.low, greatest((b.high - b.low + 1) / 80, 1) as width
+        select b.low, greatest((b.high - b.low + 1) / 40, 1) as width
         from (select (select min(m.memory_no) from remem.memory m where m.workspace = _query_terms.workspace) as low,
           (select max(m.memory_no) from remem.memory m where m.workspace = _query_terms.workspace) as high) b
       )
@@ -49,7 +49,7 @@ begin
         select f.lexeme, case when f.n <= cap then f.n else least(greatest(documents, f.n), greatest(f.n, (
             select 5 * sum(x.n * case when x.n = c_sample then r.width / (x.last - p.start + 1)::float8 else 1 end)
             from room r
-            cross join lateral (select r.low + ((5 * i + 4 * (i * 0.618 % 1)) * r.width)::bigint as start from generate_series(0, 15) i) p
+            cross join lateral (select r.low + ((5 * i + 4 * (i * 0.618 % 1)) * r.width)::bigint as start from generate_series(0, 7) i) p
             cross join lateral (select count(*) as n, max(s.memory_no) as last from (
               select o.memory_no from remem.posting o where o.workspace = _query_terms.workspace and o.lexeme = f.lexeme
                 and o.memory_no >= p.start and o.memory_no < p.start + r.width order by o.memory_no limit c_sample) s) x)::bigint)) end as n

@@ -298,7 +298,7 @@ SPREADS: dict[str, tuple[str, float]] = {
     "in bursts of five hundred": ("n / 500 % 5 = 1", 2.0),
     "in the first half": ("n <= 20000", 1.05),
     "in the middle": ("n between 14000 and 26000", 2.0),
-    "in the newest fifth": ("n > 32000", 1.1),
+    "in the newest fifth": ("n > 32000", 1.3),
     "in the newest tenth": ("n > 36000 and n % 2 = 0", 1.3),
     "in one burst at the start": ("n between 101 and 700", 1.1),
     "in one burst": ("n between 22001 and 25000", 2.6),

@@ -49,36 +49,36 @@ declare
   v_most int;
   v_length int;
   v_text text;
+  v_row record;
 begin
   v_room := v_budget - octet_length(c_open) - octet_length(c_close) - 2;
   v_reserve := octet_length(format(c_more, v_total)) + 1;
   if v_room >= 12 then
-    select array_agg(e.head order by e.n), array_agg(e.text order by e.n) into v_heads, v_texts
-    from (
-      select p.n, '- provider ' || remem._shorten_escaped(remem._escape_xml(remem._one_line(p.id)), 100) as head,
-        ': ' || remem._escape_xml(remem._one_line(concat_ws('. ', nullif(p.name, p.id), p.text))) as text
-      from unnest(context.provider_ids, context.provider_names, context.provider_texts) with ordinality p (id, name, text, n)
+    -- Row by row: a budget ends the list long before the catalog does.
+    for v_row in
+      select e.head, e.tail, e.text from (
+        select p.n, 'provider ' || p.id as head, '' as tail, concat_ws('. ', nullif(p.name, p.id), p.text) as text
+        from unnest(context.provider_ids, context.provider_names, context.provider_texts) with ordinality p (id, name, text, n)
+        order by p.n) e
       union all
-      select 1000 + s.n, '- ' || remem._shorten_escaped(remem._escape_xml(remem._one_line(s.title)), 120)
-          || case when s.unresolved then ' [unresolved]' else '' end || case when s.freshness = 'stale' then ' [stale]' else '' end
-          || case when s.providers = '{}' then '' else ' (' || remem._shorten_escaped(remem._escape_xml(remem._one_line(array_to_string(s.providers, ', '))), 80) || ')' end,
-        ': ' || remem._escape_xml(remem._one_line(left(concat_ws('; ', s.summary, 'part of ' || s.parent,
-          'also: ' || nullif(array_to_string(s.aliases[1:8], ', '), '')), 2000)))
-      from (
-        select t.title, t.summary, t.parent, t.aliases, t.providers, t.unresolved, t.freshness, row_number() over (order by t.weight desc, t.topic_no) as n
+      select e.title, e.tail, e.text from (
+        select t.title, case when t.unresolved then ' [unresolved]' else '' end || case when t.freshness = 'stale' then ' [stale]' else '' end
+            || coalesce(' (' || nullif(array_to_string(t.providers, ', '), '') || ')', '') as tail,
+          left(concat_ws('; ', t.summary, 'part of ' || t.parent, 'also: ' || nullif(array_to_string(t.aliases[1:8], ', '), '')), 2000) as text
         from remem.topic t
         where t.workspace = context.workspace and t.owner = any (context.owners)
-          and (not t.derived or exists (select from remem.memory m where m.workspace = t.workspace and m.memory_no = t.memory_no
-            and m.superseded_at is null and m.forgotten_at is null
-            and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())))
+          and (not t.derived or (select m.superseded_at is null and m.forgotten_at is null and (m.valid_from is null or m.valid_from <= now())
+            and (m.valid_to is null or m.valid_to > now()) from remem.memory m where m.workspace = t.workspace and m.memory_no = t.memory_no))
         order by t.weight desc, t.topic_no
-        limit least(v_room / 8, (context.options ->> 'catalog_limit')::int)
-      ) s
-    ) e;
-    for i in 1 .. coalesce(cardinality(v_heads), 0) loop
-      exit when v_used + octet_length(v_heads[i]) + 1 + case when i < v_total then v_reserve else 0 end > v_room;
-      v_used := v_used + octet_length(v_heads[i]) + 1;
-      v_count := i;
+        limit (context.options ->> 'catalog_limit')::int) e
+    loop
+      v_text := '- ' || remem._shorten_escaped(remem._escape_xml(remem._one_line(v_row.head)), 120)
+        || case when v_row.tail = '' then '' else remem._shorten_escaped(remem._escape_xml(' ' || remem._one_line(v_row.tail)), 100) end;
+      exit when v_used + octet_length(v_text) + 1 + case when v_count + 1 < v_total then v_reserve else 0 end > v_room;
+      v_used := v_used + octet_length(v_text) + 1;
+      v_count := v_count + 1;
+      v_heads[v_count] := v_text;
+      v_texts[v_count] := ': ' || remem._escape_xml(remem._one_line(v_row.text));
     end loop;
   end if;
   if v_count = 0 then

@@ -157,9 +157,8 @@ begin
       ) b
       where (context.cutoff_no is null or t.weight > context.cutoff_weight
           or t.weight = context.cutoff_weight and t.topic_no <= context.cutoff_no)
-        and (not t.derived or exists (select from remem.memory m where m.workspace = t.workspace and m.memory_no = t.memory_no
-          and m.superseded_at is null and m.forgotten_at is null
-          and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())))
+        and (not t.derived or (select m.superseded_at is null and m.forgotten_at is null and (m.valid_from is null or m.valid_from <= now())
+          and (m.valid_to is null or m.valid_to > now()) from remem.memory m where m.workspace = t.workspace and m.memory_no = t.memory_no))
     )
     select array_agg((r.topic_no, r.topic_id, r.title, r.score, r.signal, r.unresolved, r.scope, r.scope_ref, r.providers)::remem._topic_match
       order by r.score desc, r.weight desc, r.topic_no)

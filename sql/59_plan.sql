@@ -72,6 +72,8 @@ declare
   v_meaning record;
   v_semantic jsonb := jsonb_build_object('attempted', false);
   v_skipped text;
+  v_distinctive text;
+  v_qualified remem._topic_match[];
 begin
   perform remem._check_query(prompt, 1);
   v_context := remem._open_plan(workspace, prompt, remem._check_plan_options(options));
@@ -102,6 +104,10 @@ begin
     when v_stage <> 'none' and v_confidence >= (v_context.options ->> 'deterministic_high_confidence')::float8 then 'high_confidence'
     when v_context.query = '' then 'empty_prompt' end;
   if v_skipped is null then
+    v_distinctive := remem._distinctive(v_context);
+    v_skipped := case when v_distinctive = '' then 'generic_prompt' end;
+  end if;
+  if v_skipped is null then
     begin
       v_vector := remem._prompt_vector(v_context, prompt_embedding);
       if v_vector.problem is not null then
@@ -116,11 +122,12 @@ begin
         end if;
         v_semantic := jsonb_build_object('attempted', true, 'compared', v_meaning.compared,
           'best_topic', round(v_meaning.matches[1].score::numeric, 4), 'best_provider', round(v_meaning.similarities[1]::numeric, 4));
-        if v_meaning.matches[1].score >= v_minimum and (v_stage = 'none' or v_meaning.matches[1].score > v_confidence) then
-          v_topics := v_meaning.matches[1:(select count(*) from unnest(v_meaning.matches[1:(v_context.options ->> 'max_topics')::int]) f where f.score >= v_minimum)];
+        v_qualified := remem._qualified_by_meaning(v_context, v_meaning.matches, v_minimum, v_distinctive);
+        if v_qualified[1].score is not null and (v_stage = 'none' or v_qualified[1].score > v_confidence) then
+          v_topics := v_qualified;
           v_stage := 'semantic';
           v_confidence := v_topics[1].score;
-        elsif coalesce(v_meaning.matches[1].score < v_minimum, true) and v_meaning.similarities[1] >= v_minimum
+        elsif v_qualified[1].score is null and v_meaning.similarities[1] >= v_minimum
            and (v_stage = 'none' or v_meaning.similarities[1] > v_confidence) then
           -- No topic is known; a provider still may be the one to ask.
           v_topics := '{}';

@@ -1,13 +1,19 @@
 -- The catalog as a text of bounded size: providers, then topics by importance. It tells a model what may be asked for.
 
--- Text as XML data.
-create or replace function remem._escape_xml(text text) returns text
-language sql immutable parallel safe
+-- A text as XML data on one line. In plpgsql: a function in SQL would be set up anew at every call.
+create or replace function remem._xml_line(text text) returns text
+language plpgsql immutable parallel safe
 set search_path = pg_catalog, remem, pg_temp
 as $$
-  select replace(replace(replace(replace(replace(text, '&', '&amp;'), '<', '&lt;'), '>', '&gt;'), '"', '&quot;'), '''', '&#39;')
+begin
+  text := btrim(regexp_replace(text, '[\s\u0001-\u001f\u007f-\u009f\u2028\u2029]+', ' ', 'g'));
+  if text ~ '[&<>"'']' then
+    return replace(replace(replace(replace(replace(text, '&', '&amp;'), '<', '&lt;'), '>', '&gt;'), '"', '&quot;'), '''', '&#39;');
+  end if;
+  return text;
+end
 $$;
-comment on function remem._escape_xml(text) is 'A text with the five characters of XML markup escaped.';
+comment on function remem._xml_line(text) is 'A text on one line with the five characters of XML markup escaped.';
 
 -- At most `most` bytes of an escaped text, cut neither inside a code point nor inside an entity.
 create or replace function remem._shorten_escaped(escaped text, most int) returns text
@@ -37,6 +43,7 @@ declare
   c_close constant text := '</memory_catalog>';
   c_more constant text := '%s additional catalog entries omitted by the context budget';
   c_tiny constant text := 'Memory can be searched; absence from a catalog proves nothing.';
+  c_least constant int := 24;  -- bytes
   v_budget int := (context.options ->> 'catalog_bytes')::int;
   v_total bigint := context.topics + cardinality(context.provider_ids);
   v_room int;
@@ -47,6 +54,7 @@ declare
   v_count int := 0;
   v_place int := 0;
   v_most int;
+  v_left int;
   v_length int;
   v_text text;
   v_row record;
@@ -72,13 +80,13 @@ begin
         order by t.weight desc, t.topic_no
         limit (context.options ->> 'catalog_limit')::int) e
     loop
-      v_text := '- ' || remem._shorten_escaped(remem._escape_xml(remem._one_line(v_row.head)), 120)
-        || case when v_row.tail = '' then '' else remem._shorten_escaped(remem._escape_xml(' ' || remem._one_line(v_row.tail)), 100) end;
+      v_text := '- ' || remem._shorten_escaped(remem._xml_line(v_row.head), 120)
+        || case when v_row.tail = '' then '' else remem._shorten_escaped(' ' || remem._xml_line(v_row.tail), 100) end;
       exit when v_used + octet_length(v_text) + 1 + case when v_count + 1 < v_total then v_reserve else 0 end > v_room;
       v_used := v_used + octet_length(v_text) + 1;
       v_count := v_count + 1;
       v_heads[v_count] := v_text;
-      v_texts[v_count] := ': ' || remem._escape_xml(remem._one_line(v_row.text));
+      v_texts[v_count] := ': ' || remem._xml_line(v_row.text);
     end loop;
   end if;
   if v_count = 0 then
@@ -87,6 +95,7 @@ begin
   end if;
   -- The water level: what short texts do not need is shared by the longer ones.
   v_room := v_room - v_used - case when v_count < v_total then v_reserve else 0 end;
+  v_left := v_room;
   v_most := v_room;
   for v_length in select octet_length(t) from unnest(v_texts[1:v_count]) t order by 1 loop
     v_most := v_room / (v_count - v_place);
@@ -95,10 +104,16 @@ begin
     v_place := v_place + 1;
     v_most := greatest(v_most, v_length);
   end loop;
+  -- Less than a few words is no use: then the first entries have theirs and the last ones none.
+  v_most := greatest(v_most, c_least);
   v_text := c_open;
   for i in 1 .. v_count loop
-    v_text := v_text || E'\n' || v_heads[i] || case when octet_length(v_texts[i]) < 3 then ''
-      when octet_length(v_texts[i]) <= v_most then v_texts[i] when v_most < 12 then '' else remem._shorten_escaped(v_texts[i], v_most) end;
+    v_text := v_text || E'\n' || v_heads[i];
+    if octet_length(v_texts[i]) > 2 and v_left >= least(octet_length(v_texts[i]), c_least) then
+      v_texts[i] := remem._shorten_escaped(v_texts[i], least(v_most, v_left));
+      v_text := v_text || v_texts[i];
+      v_left := v_left - octet_length(v_texts[i]);
+    end if;
   end loop;
   if v_count < v_total then
     v_text := v_text || E'\n' || format(c_more, v_total - v_count);

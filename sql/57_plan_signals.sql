@@ -138,33 +138,35 @@ begin
       ) s
       order by greatest(s.title, s.alias, s.tag, s.summary, case when s.title_full then v_title_phrase end,
         case when s.alias_full is not null then v_alias_phrase end, 0) desc, s.topic_no
-      limit 100
+      limit 64
     ), scored as (
-      select t.topic_no, t.topic_id, t.title, t.unresolved, t.scope, t.scope_ref, t.providers, t.weight, b.base, b.signal
-      from overlap o
-      join remem.topic t on t.workspace = context.workspace and t.topic_no = o.topic_no
-      cross join lateral (
-        select greatest(o.title, case when o.title_full and strpos(context.words, ' ' || t.key || ' ') > 0 then v_title_phrase end) as title,
-          case when o.alias_full is not null and exists (select from unnest(o.alias_full) a
-            where strpos(context.words, ' ' || t.alias_keys[a] || ' ') > 0) then greatest(o.alias, v_alias_phrase) else o.alias end as alias
-      ) f
-      cross join lateral (
-        select x.base, x.signal from (values
-          (f.title, case when f.title is distinct from o.title then 'exact title phrase' else 'title token overlap' end),
-          (f.alias, case when f.alias is distinct from o.alias then 'exact alias phrase' else 'alias token overlap' end),
-          (o.tag, 'tag token overlap'), (o.summary, 'summary token overlap')) x (base, signal)
-        where x.base > 0 order by x.base desc limit 1
-      ) b
-      where (context.cutoff_no is null or t.weight > context.cutoff_weight
-          or t.weight = context.cutoff_weight and t.topic_no <= context.cutoff_no)
-        and (not t.derived or (select m.superseded_at is null and m.forgotten_at is null and (m.valid_from is null or m.valid_from <= now())
-          and (m.valid_to is null or m.valid_to > now()) from remem.memory m where m.workspace = t.workspace and m.memory_no = t.memory_no))
+      select s.*, least(1, s.base + case when not v_continuity then 0 when s.unresolved then v_unresolved else v_boost end) as score
+      from (
+        select t.topic_no, t.topic_id, t.title as name, t.unresolved, t.scope, t.scope_ref, t.providers, t.weight,
+          o.title, o.alias, o.tag, f.title as title_score, f.alias as alias_score, greatest(f.title, f.alias, o.tag, o.summary) as base
+        from overlap o
+        join remem.topic t on t.workspace = context.workspace and t.topic_no = o.topic_no
+        cross join lateral (
+          select case when o.title_full and strpos(context.words, ' ' || t.key || ' ') > 0 then greatest(o.title, v_title_phrase) else o.title end as title,
+            case when o.alias_full is not null and exists (select from unnest(o.alias_full) a
+              where strpos(context.words, ' ' || t.alias_keys[a] || ' ') > 0) then greatest(o.alias, v_alias_phrase) else o.alias end as alias
+          offset 0
+        ) f
+        where (context.cutoff_no is null or t.weight > context.cutoff_weight
+            or t.weight = context.cutoff_weight and t.topic_no <= context.cutoff_no)
+          and (not t.derived or (select m.superseded_at is null and m.forgotten_at is null and (m.valid_from is null or m.valid_from <= now())
+            and (m.valid_to is null or m.valid_to > now()) from remem.memory m where m.workspace = t.workspace and m.memory_no = t.memory_no))
+      ) s
+      where s.base > 0
     )
-    select array_agg((r.topic_no, r.topic_id, r.title, r.score, r.signal, r.unresolved, r.scope, r.scope_ref, r.providers)::remem._topic_match
-      order by r.score desc, r.weight desc, r.topic_no)
+    select array_agg((r.topic_no, r.topic_id, r.name, r.score,
+        case when r.base = r.title_score then case when r.title_score is distinct from r.title then 'exact title phrase' else 'title token overlap' end
+          when r.base = r.alias_score then case when r.alias_score is distinct from r.alias then 'exact alias phrase' else 'alias token overlap' end
+          when r.base = r.tag then 'tag token overlap' else 'summary token overlap' end,
+        r.unresolved, r.scope, r.scope_ref, r.providers)::remem._topic_match order by r.score desc, r.weight desc, r.topic_no)
     from (
-      select s.*, least(1, s.base + case when v_continuity then case when s.unresolved then v_unresolved else v_boost end else 0 end) as score
-      from scored s order by 11 desc, s.weight desc, s.topic_no limit greatest(16, (context.options ->> 'max_topics')::int)
+      select s.* from scored s order by s.score desc, s.weight desc, s.topic_no
+      limit greatest(16, (context.options ->> 'max_topics')::int)
     ) r), '{}');
 end
 $$;

@@ -25,91 +25,20 @@ WARM = 8
 KINDS = ("exact", "partial", "continuity", "unrelated")
 FLOOR_MS, GOAL_MS = 10.0, 5.0
 
-_SUBJECTS = [
-    "billing",
-    "payment",
-    "invoice",
-    "ledger",
-    "search",
-    "index",
-    "crawler",
-    "kafka",
-    "queue",
-    "stream",
-    "auth",
-    "login",
-    "token",
-    "session",
-    "deploy",
-    "release",
-    "canary",
-    "metrics",
-    "tracing",
-    "alert",
-    "backup",
-    "restore",
-    "shard",
-    "replica",
-    "cache",
-    "gateway",
-    "proxy",
-    "router",
-    "mobile",
-    "android",
-    "browser",
-    "frontend",
-    "design",
-    "report",
-    "dashboard",
-    "export",
-    "import",
-    "webhook",
-    "email",
-    "notification",
-    "pricing",
-    "discount",
-    "tax",
-    "customer",
-    "support",
-    "ticket",
-    "onboarding",
-    "hiring",
-    "budget",
-    "travel",
-    "office",
-    "security",
-    "audit",
-    "compliance",
-    "privacy",
-    "consent",
-    "catalog",
-    "warehouse",
-    "shipping",
-]
-_ASPECTS = [
-    "redesign",
-    "outage",
-    "policy",
-    "rollout",
-    "cleanup",
-    "upgrade",
-    "latency",
-    "limits",
-    "retries",
-    "schema",
-    "review",
-    "decision",
-    "preference",
-    "checklist",
-    "runbook",
-    "incident",
-    "followup",
-    "estimate",
-    "prototype",
-    "strategy",
-    "contract",
-    "vendor",
-]
+_SUBJECTS_TEXT = (
+    "billing payment invoice ledger search index crawler kafka queue stream auth login token "
+    "session deploy release canary metrics tracing alert backup restore shard replica cache "
+    "gateway proxy router mobile android browser frontend design report dashboard export import "
+    "webhook email notification pricing discount tax customer support ticket onboarding hiring "
+    "budget travel office security audit compliance privacy consent catalog warehouse shipping"
+)
+_SUBJECTS = _SUBJECTS_TEXT.split()
+_ASPECTS_TEXT = (
+    "redesign outage policy rollout cleanup upgrade latency limits retries schema review "
+    "decision preference checklist runbook incident followup estimate prototype strategy "
+    "contract vendor"
+)
+_ASPECTS = _ASPECTS_TEXT.split()
 _UNRELATED = (
     "please write a short poem about autumn leaves",
     "explain how quicksort chooses its pivot",

@@ -193,7 +193,7 @@ def refusal(door: Door, conn: Connection, values: Mapping[str, Any]) -> str:
 
 
 def furnish(owner: Connection) -> None:
-    """Give the database one workspace with memories, and a second embedding space."""
+    """Give the database one workspace with memories and a catalog, and a second space."""
     owner.execute(
         "select remem.remember(%s, %s, ref => %s, kind => 'decision', session_ref => 's')",
         (WORKSPACE, BODY, REF),
@@ -207,6 +207,9 @@ def furnish(owner: Connection) -> None:
         (*LINKED, WORKSPACE, WORKSPACE),
     )
     owner.execute("select remem.register_space(%s)", (Jsonb({**DESCRIPTOR, "asset": "second"}),))
+    owner.execute("select remem.put_provider(%s, 'notes')", (WORKSPACE,))
+    owner.execute("select remem.put_topic(%s, 'Office cat')", (WORKSPACE,))
+    owner.execute("update remem.topic set topic_id = %s", (LINKED[0],))
 
 
 def grant(owner: Connection, role: str, workspace: str | None, level: str) -> None:

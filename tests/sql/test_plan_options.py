@@ -22,7 +22,7 @@ def orchard(db: Connection) -> Connection:
     return db
 
 
-@pytest.mark.covers("RP23", "RP55")
+@pytest.mark.covers("RP23")
 def test_the_defaults_are_the_documented_ones(db: Connection) -> None:
     defaults = value(db, "select remem._plan_defaults()")
     assert defaults == {
@@ -171,7 +171,6 @@ def test_a_setting_that_cannot_be_used_is_refused_by_name(
         call(db, "put_plan_setting", workspace=W, name="limit", value="3", space="nowhere")
 
 
-@pytest.mark.covers("RP56")
 def test_topics_of_a_scope_need_the_active_context(db: Connection) -> None:
     put_topic(db, W, "Orchard gate")
     put_topic(db, W, "Orchard wall", scope="workspace")
@@ -286,7 +285,6 @@ def test_a_cancelled_plan_is_cancelled(orchard: Connection) -> None:
                 plan(other, W, "apples")
 
 
-@pytest.mark.covers("RP63")
 def test_the_trace_says_what_was_looked_at(orchard: Connection) -> None:
     trace = plan(orchard, W, "apple harvest")["trace"]
     assert (trace["catalogEntries"], trace["space"]) == (1, "hash")

@@ -87,7 +87,7 @@ def test_it_replaces_a_plan_only_with_higher_confidence(flat: Connection) -> Non
     assert plan(flat, W, "apples again", embedding=UP)["stage"] == "continuity"
 
 
-@pytest.mark.covers("RP18", "RP55")
+@pytest.mark.covers("RP18")
 def test_the_minimum_belongs_to_the_space(flat: Connection) -> None:
     put_topic(flat, W, "Cider press", embedding=at(0.45))
     found = plan(flat, W, "apples", embedding=UP)

@@ -14,7 +14,6 @@ from tests.support.planner import call, plan, providers, put_topic, titles, topi
 W = "w"
 
 
-@pytest.mark.covers("RP60")
 def test_entries_of_several_sources_are_merged_by_title_and_scope(db: Connection) -> None:
     first = put_topic(
         db,
@@ -94,7 +93,6 @@ def test_topics_are_listed_a_page_at_a_time(db: Connection) -> None:
         call(db, "list_topics", workspace="other", after=after)
 
 
-@pytest.mark.covers("RP58")
 def test_a_stale_topic_stands_lower(db: Connection) -> None:
     put_topic(db, W, "Old", importance=0.8, freshness="stale")
     put_topic(db, W, "New", importance=0.5)

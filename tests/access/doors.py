@@ -210,6 +210,7 @@ def furnish(owner: Connection) -> None:
     owner.execute("select remem.put_provider(%s, 'notes')", (WORKSPACE,))
     owner.execute("select remem.put_topic(%s, 'Office cat')", (WORKSPACE,))
     owner.execute("update remem.topic set topic_id = %s", (LINKED[0],))
+    owner.execute("delete from remem.provider_embedding")  # something that lacks its vector
 
 
 def grant(owner: Connection, role: str, workspace: str | None, level: str) -> None:

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from evals import ablation as ablations
+from evals import plan as plans
 from evals import report, scale_report
 from evals.database import database, temporary_server
 from evals.dataset import DatasetError, load
@@ -176,6 +177,40 @@ def ablation(
         report.print_json(document)
     else:
         typer.echo(ablations.page(document))
+
+
+@app.command()
+def plan(
+    topics: Annotated[int, typer.Option(min=10, help="How many topics the catalog has.")] = 2000,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of tables.")
+    ] = False,
+    model: Annotated[
+        str,
+        typer.Option(help="hash (embeds in the database), auto, minilm, or a model's directory."),
+    ] = "hash",
+    prompts: Annotated[int, typer.Option(min=1, help="Prompts of each of four kinds.")] = 50,
+    rounds: Annotated[int, typer.Option(min=1, help="How often each is timed.")] = 2,
+    dsn: Annotated[
+        str | None,
+        typer.Option(help="A database to use, as for locomo; without it, an embedded server."),
+    ] = None,
+) -> None:
+    """Latency of plan in a large catalog, beside the bare query that ranks its vectors."""
+    progress = Console(stderr=True, highlight=False)
+    try:
+        embedding = None if model == "hash" else open_model(model)
+        with database(dsn) as where:
+            document = plans.run(
+                where, topics, embedding, progress.print, asked=prompts, rounds=rounds
+            )
+    except (ModelUnavailable, RememError, OSError, ValueError) as error:
+        progress.print(str(error), style="red", markup=False)
+        raise typer.Exit(1) from error
+    if as_json:
+        report.print_json(document)
+    else:
+        typer.echo(plans.page(document))
 
 
 if __name__ == "__main__":

@@ -120,6 +120,7 @@ begin
   end if;
   perform remem._drop_postings(workspace, memory_nos, true);
   perform remem._drop_entities(workspace, memory_nos);
+  perform remem._drop_topics(workspace, memory_nos);
   for v_space_no in select s.space_no from remem.embedding_space s loop
     execute format(
       'with gone as (delete from remem.embedding_%1$s e where e.workspace = $1 and e.memory_no = any ($2) returning e.*)

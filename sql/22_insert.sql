@@ -108,6 +108,7 @@ declare
 begin
   perform remem._add_postings(workspace.workspace, items, memory_nos, session_nos, turn_nos);
   perform remem._add_entities(workspace.workspace, memory_nos);
+  perform remem._add_topics(workspace, memory_nos);
   perform remem._add_vectors(workspace.workspace, workspace.space_no, memory_nos, items);
   select count(*), coalesce(sum(p.doc_len), 0) into v_rows, v_doc_len from unnest(items) p;
   perform remem._add_tally(workspace.workspace, 0, v_rows, v_doc_len);

@@ -61,17 +61,43 @@ DESCRIPTOR = {
 # Arguments with which a permitted call succeeds in a database that `furnish` made.
 WORKING: dict[str, dict[str, Any]] = {
     "activate_space": {"space": "hash", "workspace": WORKSPACE},
+    "catalog_without_embedding": {"workspace": WORKSPACE},
     "configure": {"name": "tenant_mode", "value": "shared"},
     "count": {"workspace": WORKSPACE, "filter": '$.kind == "decision"'},
     "create_workspace": {"workspace": "other"},
     "current_space": {"workspace": WORKSPACE},
+    "derive_topics": {"workspace": WORKSPACE, "limit": 10},
+    "drop_continuity_phrase": {"workspace": WORKSPACE, "language": "english", "phrase": "again"},
+    "drop_generic_word": {"workspace": WORKSPACE, "language": "english", "word": "work"},
+    "drop_provider": {"workspace": WORKSPACE, "provider_id": "notes"},
+    "drop_topic": {"workspace": WORKSPACE, "topic_id": LINKED[0]},
     "get": {"workspace": WORKSPACE, "ref": REF},
     "grant_access": {"role": "pg_monitor", "workspace": WORKSPACE},
     "hash_embed": {"text": BODY},
     "list": {"workspace": WORKSPACE, "filter": '$.kind == "decision"'},
+    "list_continuity_phrases": {"workspace": WORKSPACE},
+    "list_generic_words": {"workspace": WORKSPACE},
+    "list_providers": {"workspace": WORKSPACE},
+    "list_topics": {"workspace": WORKSPACE},
     "log_recall": {"workspace": WORKSPACE, "tier": "cold", "k": 8, "returned": 3},
+    "plan": {"workspace": WORKSPACE, "prompt": "what did we decide last time?"},
+    "put_continuity_phrase": {"workspace": WORKSPACE, "language": "english", "phrase": "as before"},
+    "put_generic_word": {"workspace": WORKSPACE, "language": "english", "word": "matter"},
+    "put_plan_setting": {"workspace": WORKSPACE, "name": "max_topics", "value": Jsonb(2)},
+    "put_provider": {"workspace": WORKSPACE, "provider_id": "notes"},
+    "put_provider_embedding": {
+        "workspace": WORKSPACE,
+        "provider_id": "notes",
+        "embedding": [0.5] * 384,
+    },
     "put_route": {"kind": "general", "arms": ["vector", "lexical"], "workspace": WORKSPACE},
     "put_source_class": {"name": "rumour", "trust": 0.2},
+    "put_topic": {"workspace": WORKSPACE, "title": "Retries", "providers": ["notes"]},
+    "put_topic_embedding": {
+        "workspace": WORKSPACE,
+        "topic_id": LINKED[0],
+        "embedding": [0.5] * 384,
+    },
     "rebuild_entities": {"workspace": WORKSPACE, "limit": 10},
     "rebuild_postings": {"workspace": WORKSPACE, "limit": 10},
     "recall": {"workspace": WORKSPACE, "query": "how often do we retry?"},
@@ -167,7 +193,7 @@ def refusal(door: Door, conn: Connection, values: Mapping[str, Any]) -> str:
 
 
 def furnish(owner: Connection) -> None:
-    """Give the database one workspace with memories, and a second embedding space."""
+    """Give the database one workspace with memories and a catalog, and a second space."""
     owner.execute(
         "select remem.remember(%s, %s, ref => %s, kind => 'decision', session_ref => 's')",
         (WORKSPACE, BODY, REF),
@@ -181,6 +207,10 @@ def furnish(owner: Connection) -> None:
         (*LINKED, WORKSPACE, WORKSPACE),
     )
     owner.execute("select remem.register_space(%s)", (Jsonb({**DESCRIPTOR, "asset": "second"}),))
+    owner.execute("select remem.put_provider(%s, 'notes')", (WORKSPACE,))
+    owner.execute("select remem.put_topic(%s, 'Office cat')", (WORKSPACE,))
+    owner.execute("update remem.topic set topic_id = %s", (LINKED[0],))
+    owner.execute("delete from remem.provider_embedding")  # something that lacks its vector
 
 
 def grant(owner: Connection, role: str, workspace: str | None, level: str) -> None:

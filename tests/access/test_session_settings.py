@@ -123,7 +123,8 @@ def test_a_setting_of_the_callers_is_still_the_callers_after_recall(furnished: C
 def readers(conn: Connection) -> list[Door]:
     names = {"count", "current_space", "get", "hash_embed", "list", "recall", "recall_explain"}
     names |= {"recall_many", "recall_arm", "recall_from", "recall_from_explain"}
-    names |= {"render", "route_of", "version"}
+    names |= {"render", "route_of", "version", "plan", "list_topics", "list_providers"}
+    names |= {"list_continuity_phrases", "list_generic_words", "catalog_without_embedding"}
     found = [door for door in doors(conn) if door.name in names]
     assert len(found) == len(names)
     return found

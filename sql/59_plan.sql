@@ -1,0 +1,186 @@
+-- plan: whether to recall at all, what about, and from where. Reads only; calls no model.
+
+-- Requests for topics: each goes to the providers that it names, or to the built-in one, and to no other.
+create or replace function remem._topic_requests(context remem._plan_context, topics remem._topic_match[], out requests jsonb, out missing text[])
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  with wanted as (
+    select p.id, min(t.n) as n,
+      string_agg(remem._shorten(t.title, 120) || ': ' || t.signal || ' ' || to_char(t.score, 'FM0.000'), '; ' order by t.n) as reason
+    from unnest(topics) with ordinality t (topic_no, topic_id, title, score, signal, unresolved, scope, scope_ref, providers, n)
+    cross join lateral unnest(case when t.providers = '{}' then '{postgres}' else t.providers end) p (id)
+    group by p.id
+  ), placed as (
+    select w.*, w.id <> all (context.disabled) and (context.given is null or w.id = any (context.given)) as available,
+      context.provider_limits[array_position(context.provider_ids, w.id)] as own_limit
+    from wanted w
+  )
+  select jsonb_agg(remem._request(context, p.id, p.reason, p.own_limit) order by p.n, p.id) filter (where p.available),
+    array_agg('provider_unavailable:' || p.id order by p.n, p.id) filter (where not p.available)
+  into requests, missing from placed p;
+  requests := coalesce(requests, '[]');
+end
+$$;
+comment on function remem._topic_requests(remem._plan_context, remem._topic_match[]) is 'The requests that recognised topics make.';
+
+create or replace function remem._request(context remem._plan_context, provider_id text, reason text, own_limit int) returns jsonb
+language plpgsql immutable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  return jsonb_build_object('providerId', provider_id, 'query', context.query, 'reason', reason,
+    'limit', least(own_limit, (context.options ->> 'limit')::int));
+end
+$$;
+comment on function remem._request(remem._plan_context, text, text, int) is 'One request of a plan.';
+
+create or replace function remem._plan_topics(topics remem._topic_match[]) returns jsonb
+language sql immutable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object('id', t.topic_id, 'title', t.title, 'score', round(t.score::numeric, 4),
+    'signal', t.signal, 'unresolved', t.unresolved, 'scope', t.scope, 'scopeRef', t.scope_ref,
+    'providers', to_jsonb(case when t.providers = '{}' then '{postgres}' else t.providers end))) order by t.n), '[]')
+  from unnest(topics) with ordinality t (topic_no, topic_id, title, score, signal, unresolved, scope, scope_ref, providers, n)
+$$;
+comment on function remem._plan_topics(remem._topic_match[]) is 'Topics as a plan shows them.';
+
+-- The plan after both stages. The caller has authorised.
+create or replace function remem._plan(workspace text, prompt text, prompt_embedding real[], options jsonb) returns jsonb
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_started timestamptz := clock_timestamp();
+  v_at timestamptz;
+  v_timings jsonb;
+  v_context remem._plan_context;
+  v_degraded text[];
+  v_found remem._topic_match[];          -- what the words point at
+  v_topics remem._topic_match[] := '{}'; -- what is claimed
+  v_catalog jsonb;
+  v_stage text := 'none';
+  v_confidence float8;
+  v_minimum float8;
+  v_requests jsonb := '[]';
+  v_routed record;
+  v_vector record;
+  v_meaning record;
+  v_semantic jsonb := jsonb_build_object('attempted', false);
+  v_skipped text;
+  v_distinctive text;
+  v_qualified remem._topic_match[];
+begin
+  perform remem._check_query(prompt, 1);
+  v_context := remem._open_plan(workspace, prompt, remem._check_plan_options(options));
+  v_degraded := v_context.degraded;
+  v_timings := jsonb_build_object('open', remem._ms(v_started));
+  v_at := clock_timestamp();
+  v_catalog := remem._catalog(v_context);
+  v_timings := v_timings || jsonb_build_object('catalog', remem._ms(v_at));
+
+  -- Stage 0
+  v_at := clock_timestamp();
+  v_found := remem._plan_words(v_context);
+  v_confidence := coalesce(v_found[1].score, 0);
+  v_minimum := (v_context.options ->> 'minimum_confidence')::float8;
+  if v_confidence >= v_minimum and v_confidence > 0 then
+    v_topics := v_found[1:(select count(*) from unnest(v_found[1:(v_context.options ->> 'max_topics')::int]) f where f.score >= v_minimum)];
+    v_stage := 'deterministic';
+  elsif cardinality(v_context.continuity) > 0 and cardinality(v_context.provider_ids) > 0 then
+    v_stage := 'continuity';
+    v_confidence := (v_context.options ->> 'continuity_confidence')::float8;
+  end if;
+  v_timings := v_timings || jsonb_build_object('deterministic', remem._ms(v_at));
+
+  -- Stage 1: only when stage 0 has no plan or is not sure of it.
+  v_at := clock_timestamp();
+  v_minimum := coalesce((v_context.options ->> 'semantic_minimum_similarity')::float8, remem._semantic_minimum(v_context.space));
+  v_skipped := case when not (v_context.options ->> 'semantic')::boolean then 'off'
+    when v_stage <> 'none' and v_confidence >= (v_context.options ->> 'deterministic_high_confidence')::float8 then 'high_confidence'
+    when v_context.query = '' then 'empty_prompt' end;
+  if v_skipped is null then
+    v_distinctive := remem._distinctive(v_context);
+    v_skipped := case when v_distinctive = '' then 'generic_prompt' end;
+  end if;
+  if v_skipped is null then
+    begin
+      v_vector := remem._prompt_vector(v_context, prompt_embedding);
+      if v_vector.problem is not null then
+        v_degraded := array_append(v_degraded, v_vector.problem);
+      end if;
+      if v_vector.vector is null then
+        v_skipped := v_vector.problem;
+      else
+        v_meaning := remem._plan_meaning(v_context, v_vector.vector);
+        if v_meaning.compared < least(v_context.topics, (v_context.options ->> 'catalog_limit')::int) and (v_context.space).space_no <> 1 then
+          v_degraded := array_append(v_degraded, 'stale_topics');  -- the built-in space lacks only texts without features
+        end if;
+        v_semantic := jsonb_build_object('attempted', true, 'compared', v_meaning.compared,
+          'best_topic', round(v_meaning.matches[1].score::numeric, 4), 'best_provider', round(v_meaning.similarities[1]::numeric, 4));
+        v_qualified := remem._qualified_by_meaning(v_context, v_meaning.matches, v_minimum, v_distinctive);
+        if v_qualified[1].score is not null and (v_stage = 'none' or v_qualified[1].score > v_confidence) then
+          v_topics := v_qualified;
+          v_stage := 'semantic';
+          v_confidence := v_topics[1].score;
+        elsif v_qualified[1].score is null and v_meaning.similarities[1] >= v_minimum
+           and (v_stage = 'none' or v_meaning.similarities[1] > v_confidence) then
+          -- No topic is known; a provider still may be the one to ask.
+          v_topics := '{}';
+          v_stage := 'semantic';
+          v_confidence := least(v_meaning.similarities[1], 1);
+          v_requests := (
+            select jsonb_agg(remem._request(v_context, v_context.provider_ids[s.no], remem._shorten(v_context.provider_names[s.no], 120)
+              || ': provider awareness similarity ' || to_char(s.similarity, 'FM0.000'), v_context.provider_limits[s.no]) order by s.n)
+            from unnest(v_meaning.provider_nos, v_meaning.similarities) with ordinality s (no, similarity, n)
+            where s.similarity >= v_minimum and s.n <= (v_context.options ->> 'max_topics')::int);
+        end if;
+      end if;
+    exception when others then
+      -- Whatever breaks the comparison, the deterministic plan stands.
+      v_degraded := array_append(v_degraded, 'semantic_failed');
+      v_skipped := 'failed';
+    end;
+  end if;
+  v_semantic := v_semantic || jsonb_strip_nulls(jsonb_build_object('minimum', v_minimum, 'skipped', v_skipped));
+  v_timings := v_timings || jsonb_build_object('semantic', remem._ms(v_at));
+
+  if cardinality(v_topics) > 0 then
+    v_routed := remem._topic_requests(v_context, v_topics);
+    v_requests := v_routed.requests;
+    v_degraded := v_degraded || v_routed.missing;
+  elsif v_stage = 'continuity' then
+    v_requests := (
+      select jsonb_agg(remem._request(v_context, p.id, 'continues earlier work; no known topic', p.own_limit) order by p.n)
+      from unnest(v_context.provider_ids, v_context.provider_limits) with ordinality p (id, own_limit, n));
+  end if;
+  return jsonb_build_object(
+    'shouldRetrieve', v_requests <> '[]', 'confidence', round(v_confidence::numeric, 4), 'stage', v_stage,
+    'topics', remem._plan_topics(v_topics), 'requests', v_requests, 'catalog', v_catalog, 'degraded', to_jsonb(v_degraded),
+    'signals', jsonb_build_object('continuity', to_jsonb(v_context.continuity), 'semantic', v_semantic),
+    'trace', jsonb_build_object('space', (v_context.space).name, 'catalogEntries', v_context.topics, 'semanticAttempted', v_semantic -> 'attempted',
+      'catalogMatches', (select coalesce(jsonb_agg(jsonb_build_object('id', f.topic_id, 'title', f.title, 'score', round(f.score::numeric, 4),
+        'signal', f.signal)), '[]') from unnest(v_found) f),
+      'timings', v_timings || jsonb_build_object('total', remem._ms(v_started))));
+end
+$$;
+comment on function remem._plan(text, text, real[], jsonb) is 'The plan of a prompt; the caller has authorised.';
+
+create or replace function remem.plan(
+  workspace text, prompt text, prompt_embedding real[] default null, options jsonb default '{}'
+) returns jsonb
+language plpgsql stable security definer
+set search_path = pg_catalog, remem, pg_temp
+set jit = off
+as $$
+begin
+  perform remem._authorize(workspace, 'read');
+  return remem._plan(workspace, prompt, prompt_embedding, options);
+end
+$$;
+comment on function remem.plan(text, text, real[], jsonb) is
+  'Whether a prompt needs memory, and whom to ask: {shouldRetrieve, confidence, stage, topics[{id, title, score, signal}], requests[{providerId, query, reason, limit}], catalog{text, entries, omitted, bytes}, signals, degraded, trace}. stage is deterministic (titles, aliases, tags, summaries and continuity phrases), semantic (prompt_embedding, the prompt''s vector in the workspace''s current space, beside topics and providers; not needed for the built-in hash space), continuity (earlier work, no known topic: every provider is asked) or none. The catalog comes with every plan. Options: context ({"project": ..., "session": ..., "user": ...}: whose topics count beside the global ones), providers (ids that can be asked now), space (the model that made prompt_embedding), and every threshold and limit: minimum_confidence, max_topics, limit, query_chars, catalog_bytes, catalog_limit, semantic, semantic_minimum_similarity, deterministic_high_confidence, continuity, continuity_confidence, continuity_boost, unresolved_boost, title_phrase, alias_phrase, title_overlap, alias_overlap, tag_overlap, summary_base, summary_token, summary_most. Works in a READ ONLY transaction. What was missing is named in degraded and never raised.';

@@ -285,3 +285,46 @@ def route_of(workspace: str, query: str, options: Mapping[str, Any]) -> Call[dic
     arguments = _recall_arguments(workspace, query, None, 1, options)
     kept = {name: arguments[name] for name in ("workspace", "query", "options")}
     return build("route_of", kept, lambda reply: dict(reply.value()), read=True)
+
+
+# plan
+
+
+def plan(
+    workspace: str, prompt: str, vector: Vector | None, options: Mapping[str, Any]
+) -> Call[dict[str, Any]]:
+    """Whether to recall for a prompt, where and for what; always with a bounded catalog."""
+    arguments: dict[str, tuple[str, Any]] = {
+        "workspace": ("text", checks.text(workspace, "workspace")),
+        "prompt": ("text", checks.text(prompt, "prompt")),
+        "prompt_embedding": ("real[]", vector),
+        "options": ("jsonb", checks.document(options, "options") if options else None),
+    }
+    return build("plan", arguments, lambda reply: dict(reply.value()), read=True)
+
+
+def get_many(workspace: str, memory_ids: Sequence[UUID]) -> Call[list[Memory]]:
+    """The memories of these ids, in their order, without those that are not there."""
+    return Call(
+        sql=(
+            "select r.* from unnest(%(memory_ids)s::uuid[]) with ordinality as given (id, place) "
+            "cross join lateral remem.get(workspace => %(workspace)s::text, "
+            "memory_id => given.id) r order by given.place"
+        ),
+        params={
+            "workspace": checks.text(workspace, "workspace"),
+            "memory_ids": [checks.identifier(each, "memory_ids") for each in memory_ids],
+        },
+        parse=_memories,
+        read=True,
+        function="get",
+    )
+
+
+def links_between(workspace: str, memory_ids: Sequence[UUID]) -> Call[list[dict[str, Any]]]:
+    """How these memories contradict or agree with each other: src, dst, kind."""
+    arguments: dict[str, tuple[str, Any]] = {
+        "workspace": ("text", checks.text(workspace, "workspace")),
+        "memory_ids": ("uuid[]", [checks.identifier(each, "memory_ids") for each in memory_ids]),
+    }
+    return build("links_between", arguments, lambda reply: list(reply.value()), read=True)

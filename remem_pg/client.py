@@ -10,9 +10,10 @@ from uuid import UUID
 
 import psycopg
 
-from remem_pg import admin_calls, calls, checks, connection, flows, stages, steps
+from remem_pg import admin_calls, calls, checks, connection, flows, settle, stages, steps
 from remem_pg.calls import Call
 from remem_pg.connection import Connection
+from remem_pg.context.methods import ContextMethods
 from remem_pg.embedder import Embedder
 from remem_pg.errors import ServerUnavailable
 from remem_pg.models import (
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from psycopg_pool import ConnectionPool
 
+    from remem_pg.context.settings import ContextSettings
     from remem_pg.embedding.base import EmbeddingModel
     from remem_pg.hooks import Expander, Hooks
     from remem_pg.install import MigrateReport
@@ -42,7 +44,7 @@ Memories = list[Memory]
 Refs = list[MemoryRef]
 
 
-class Remem:
+class Remem(ContextMethods):
     """The memories of one workspace.
 
     Args:
@@ -66,6 +68,8 @@ class Remem:
             read-only transaction and on a standby it is computed anew.
         log: a row in the server's log and an OpenTelemetry span (extra ``otel``) for each recall:
             tier, counts, states, milliseconds; no text.
+        context: budgets, providers and limits of ``context`` and ``plan``; see
+            ``ContextSettings``.
 
     The constructor does no I/O. Errors are ``remem_pg.RememError`` and its classes; what is
     neither remem's nor the connection's (a cancelled query, a lock timeout) stays psycopg's.
@@ -85,10 +89,12 @@ class Remem:
         hooks: Hooks | None = None,
         cache: bool = False,
         log: bool = False,
+        context: ContextSettings | None = None,
     ) -> None:
         self._source = connection.open_source(source)
         self._owner = True
         self._handshake = steps.Handshake()
+        self._context, self._context_settings = None, context
         name = checks.text(workspace, "workspace")
         embedder = Embedder(embedding)
         opened = stages.open_stages(embedder, reranker, rerank_pool, rerank_gate, hooks, expander)
@@ -268,6 +274,11 @@ class Remem:
                 return self._run(call, conn)
             case steps.Work(function):
                 return function()
+            case steps.Ask(function):
+                return settle.ask(function)
+            case steps.Settle():
+                alone = not self._source.own_transactions
+                return settle.in_threads(step, self._drive, alone=alone)
             case steps.SideBySide():
                 return None
             case steps.InTransaction():

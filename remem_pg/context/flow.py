@@ -15,6 +15,7 @@ from remem_pg.context import plan as plans
 from remem_pg.context.conflicts import grouped
 from remem_pg.context.meter import Meter
 from remem_pg.context.plan import Plan, PlannerRequest
+from remem_pg.context.prompt import QUERY_CHARACTERS
 from remem_pg.context.provider import POSTGRES, Provider, Stuck, by_id
 from remem_pg.context.ranking import Ranked
 from remem_pg.context.result import ContextResult, Trace
@@ -26,7 +27,7 @@ from remem_pg.context.synthesis import (
     Budgets,
     SynthesisRequest,
     Written,
-    fence_cost,
+    catalog_bytes,
     write,
     written_by,
 )
@@ -50,6 +51,17 @@ from remem_pg.steps import (
 T = TypeVar("T")
 
 logger = logging.getLogger("remem_pg")
+
+
+SEMANTIC = (
+    "space_mismatch",
+    "dimension_mismatch",
+    "vector_refused",
+    "no_embedding",
+    "semantic_failed",
+    "unknown_space",
+)
+"""What a plan says of its stage 1 when it was left out."""
 
 
 @dataclass(slots=True)
@@ -192,14 +204,7 @@ def _plan(asked: Asked) -> Flow[bool]:
         if found is None:
             _fall_back(asked, outcome)
         else:
-            trace.plan = plans.with_everyone(
-                found, asked.prompt, [POSTGRES, *asked.providers], settings.max_results
-            )
-            if found.catalog and not found.degraded:
-                asked.kept.snapshots.put(
-                    asked.key,
-                    Snapshot(found.catalog, found.catalog_entries, found.catalog_omitted),
-                )
+            _keep(asked, found)
     return vectors
 
 
@@ -212,21 +217,38 @@ def _options(asked: Asked, space: str | None) -> dict[str, Any]:
         "semantic",
         "semantic_minimum_similarity",
         "deterministic_high_confidence",
+        "catalog_limit",
     )
     options = {
         name: getattr(settings, name)
         for name in names
         if getattr(settings, name) != getattr(default, name)
     }
-    frame = fence_cost(Meter())
-    options["catalog_bytes"] = max(0, settings.catalog_budget - frame)
+    options["catalog_bytes"] = catalog_bytes(settings)
+    options["providers"] = [POSTGRES, *asked.providers]
     if settings.max_results != default.max_results:
         options["limit"] = settings.max_results
     if asked.scope.owners():
-        options["scope"] = asked.scope.owners()
+        options["context"] = asked.scope.owners()
     if space is not None:
         options["space"] = space
     return options
+
+
+def _keep(asked: Asked, found: Plan) -> None:
+    """The plan in the trace, with what it says was missing; its catalog for a moment without
+    one."""
+    trace = asked.trace
+    trace.plan = found
+    for code in found.degraded:
+        head, _, name = code.partition(":")
+        if head == "provider_unavailable":
+            trace.note(f"provider {name} failed: unavailable")
+        elif code in SEMANTIC:
+            trace.note(f"semantic recognition failed: {code}")
+    if found.catalog and not any(code.startswith("provider_") for code in found.degraded):
+        kept = Snapshot(found.catalog, found.catalog_shown, found.catalog_omitted)
+        asked.kept.snapshots.put(asked.key, kept)
 
 
 def _embedded(asked: Asked) -> Flow[tuple[Any, str | None, bool]]:
@@ -239,11 +261,9 @@ def _embedded(asked: Asked) -> Flow[tuple[Any, str | None, bool]]:
         trace.note(f"semantic recognition failed: {_name(decided)}")
         return None, None, True
     if decided.value.space is None:
-        for code in decided.value.degraded:
-            trace.note(f"semantic recognition failed: {code}")
-        return None, None, True
-    trace.semantic_attempted = True
-    embed = partial(session.embedder.embed_query, session.workspace, asked.prompt)
+        return None, None, True  # the plan names what it misses
+    text = asked.prompt[:QUERY_CHARACTERS]
+    embed = partial(session.embedder.embed_query, session.workspace, text)
     outcome = yield from _alone(Job(_work(embed), settings.embed_timeout_ms / 1000))
     if outcome.status == "ok" and outcome.value is not None:
         return outcome.value[0], decided.value.space, True
@@ -261,7 +281,7 @@ def _fall_back(asked: Asked, outcome: Settled) -> None:
     if kept is not None:
         asked.trace.catalog_cached = True
         asked.trace.plan = Plan(
-            catalog=kept.text, catalog_entries=kept.entries, catalog_omitted=kept.omitted
+            catalog=kept.text, catalog_shown=kept.shown, catalog_omitted=kept.omitted
         )
 
 

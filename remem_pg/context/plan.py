@@ -55,13 +55,21 @@ class Plan:
     should_retrieve: bool = False
     confidence: float = 0.0
     topics: tuple[Topic, ...] = ()
+    matches: tuple[Topic, ...] = ()
+    """What the words of the prompt point at, qualified or not."""
     requests: tuple[Request, ...] = ()
     stage: str = "none"
     signals: Any = None
     catalog: str = ""
-    catalog_entries: int = 0
+    catalog_shown: int = 0
     catalog_omitted: int = 0
+    semantic_attempted: bool = False
     degraded: tuple[str, ...] = ()
+
+    @property
+    def catalog_entries(self) -> int:
+        """How many topics and providers there are, shown or not."""
+        return self.catalog_shown + self.catalog_omitted
 
     @property
     def continuity(self) -> bool:
@@ -100,16 +108,20 @@ def read(document: Any, max_results: int) -> Plan:
     stage = document.get("stage") or "none"
     catalog = document.get("catalog")
     catalog = catalog if isinstance(catalog, Mapping) else {}
+    trace = document.get("trace")
+    trace = trace if isinstance(trace, Mapping) else {}
     return Plan(
         should_retrieve=document["shouldRetrieve"],
         confidence=_share(document.get("confidence")),
         topics=tuple(map(_topic, _members(document.get("topics")))),
+        matches=tuple(map(_topic, _members(trace.get("catalogMatches")))),
         requests=_requests(document.get("requests"), max_results),
         stage=stage if stage in STAGES else "none",
         signals=document.get("signals"),
         catalog=str(catalog.get("text") or ""),
-        catalog_entries=_count(catalog.get("entries")),
+        catalog_shown=_count(catalog.get("entries")),
         catalog_omitted=_count(catalog.get("omitted")),
+        semantic_attempted=bool(trace.get("semanticAttempted")),
         degraded=tuple(map(str, _members(document.get("degraded")))),
     )
 
@@ -129,20 +141,6 @@ def replanned(before: Plan, answer: Any, providers: Sequence[str], max_results: 
         topics=given.topics,
         requests=known if given.should_retrieve else (),
     )
-
-
-def with_everyone(plan: Plan, prompt: str, providers: Sequence[str], limit: int) -> Plan:
-    """On a continuity without a known topic every provider is asked, also those that only this
-    client knows. A plan with topics stays with the providers of its topics."""
-    if not plan.should_retrieve or plan.topics or plan.stage != "continuity":
-        return plan
-    asked = {request.provider for request in plan.requests}
-    more = [
-        Request(name, prompt, "continuity without a known topic", limit)
-        for name in providers
-        if name not in asked
-    ]
-    return replace(plan, requests=(*plan.requests, *more)[:MOST_REQUESTS])
 
 
 def _requests(value: Any, max_results: int) -> tuple[Request, ...]:

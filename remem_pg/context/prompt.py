@@ -7,8 +7,11 @@ from typing import Any
 
 from remem_pg.errors import InvalidArgument
 
-PROMPT_CHARACTERS = 2_000
-"""Characters of a prompt that are looked at."""
+PROMPT_CHARACTERS = 20_000
+"""Characters of a prompt that are looked at: half from its start, half from its end."""
+
+QUERY_CHARACTERS = 2_000
+"""Characters of it that are searched for, and embedded."""
 
 
 def prompt_of(given: Any) -> str:
@@ -24,7 +27,9 @@ def prompt_of(given: Any) -> str:
             detail={"argument": "prompt"},
         )
     text = text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
-    return text.strip()[:PROMPT_CHARACTERS]
+    text = text.strip()
+    half = PROMPT_CHARACTERS // 2
+    return text if len(text) <= PROMPT_CHARACTERS else f"{text[:half]}\n{text[-half + 1 :]}"
 
 
 def _last_said(messages: Sequence[Any]) -> str:

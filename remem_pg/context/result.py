@@ -46,7 +46,6 @@ class Trace:
     session: str | None = None
     plan: Plan = field(default_factory=Plan, repr=False)
     planner: str = "none"
-    semantic_attempted: bool = False
     catalog_cached: bool = False
     providers: list[ProviderRun] = field(default_factory=list)
     raw: int = 0
@@ -101,12 +100,12 @@ class Trace:
             "prompt": self.prompt,
             "timestamp": self.timestamp.isoformat(),
             "recognitionStage": self.stage,
-            "semanticAttempted": self.semantic_attempted,
+            "semanticAttempted": plan.semantic_attempted,
             "planner": self.planner,
             "shouldRetrieve": plan.should_retrieve,
             "confidence": plan.confidence,
             "catalogEntries": plan.catalog_entries,
-            "catalogMatches": [topic.document() for topic in plan.topics],
+            "catalogMatches": [topic.document() for topic in plan.matches],
             "catalogCached": self.catalog_cached,
             "topics": [topic.title for topic in plan.topics],
             "signals": plan.signals,

@@ -21,6 +21,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "max_topics": (1, 50),
     "semantic_minimum_similarity": (0, 1),
     "deterministic_high_confidence": (0, 1),
+    "catalog_limit": (10, 20_000),
     "max_results": (1, 100),
     "min_relevance": (0, 1),
     "catalog_budget": (0, 20_000),
@@ -42,6 +43,7 @@ class ContextSettings:
     Planning: ``minimum_confidence`` for a topic to count, at most ``max_topics`` of them;
     ``semantic`` False leaves stage 1 out, ``semantic_minimum_similarity`` is its threshold (None:
     that of the embedding space); below ``deterministic_high_confidence`` stage 1 is asked.
+    ``catalog_limit``: the topics looked at, the most important ones.
     ``planner`` is stage 2, a function of a ``PlannerRequest``; see there.
 
     Searching: ``providers`` beside Postgres; ``max_results`` of each; ``min_relevance`` (0 to 1)
@@ -63,6 +65,7 @@ class ContextSettings:
     semantic: bool = True
     semantic_minimum_similarity: float | None = None
     deterministic_high_confidence: float = 0.82
+    catalog_limit: int = 2_000
     planner: PlannerHook | None = None
     providers: tuple[Provider, ...] = ()
     max_results: int = 8

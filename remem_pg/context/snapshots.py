@@ -20,7 +20,7 @@ class Snapshot:
     """A catalog as it was."""
 
     text: str
-    entries: int
+    shown: int
     omitted: int
 
 

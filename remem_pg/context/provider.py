@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
@@ -18,8 +19,8 @@ POSTGRES = "postgres"
 """The id of the provider that is always there: the memories of the workspace."""
 
 MOST_STUCK = 4
-"""Calls of one provider that may hang at a time; the next is refused at once, so that a provider
-which never returns costs a few threads and not one more with every call."""
+"""Calls of one provider that may hang beyond their time; the next is refused at once, so that a
+provider which never returns costs a few threads and not one more with every call."""
 
 
 @runtime_checkable
@@ -57,39 +58,41 @@ class FunctionProvider:
 
 
 class Stuck:
-    """Counts the calls of each provider that have not come back."""
+    """Counts the calls of each provider that are out of their time and have not come back."""
 
     def __init__(self, most: int = MOST_STUCK) -> None:
         self._most = most
-        self._running: dict[str, int] = {}
+        self._until: dict[str, dict[object, float]] = {}
         self._lock = threading.Lock()
 
     @contextmanager
-    def counted(self, provider: str) -> Iterator[None]:
-        """Raises TimeoutError when too many calls hang already."""
+    def counted(self, provider: str, seconds: float) -> Iterator[None]:
+        """Around a call that has so many seconds. Raises TimeoutError when too many hang."""
+        call, now = object(), time.monotonic()
         with self._lock:
-            if self._running.get(provider, 0) >= self._most:
+            running = self._until.setdefault(provider, {})
+            if sum(until < now for until in running.values()) >= self._most:
                 raise TimeoutError("earlier calls have not come back")
-            self._running[provider] = self._running.get(provider, 0) + 1
+            running[call] = now + seconds
         try:
             yield
         finally:
             with self._lock:
-                self._running[provider] -= 1
+                del running[call]
 
 
 def searching(
-    provider: Provider, query: str, scope: Scope, limit: int, stuck: Stuck
+    provider: Provider, query: str, scope: Scope, limit: int, stuck: Stuck, seconds: float
 ) -> Callable[[], list[Any] | Awaitable[Any]]:
     """The search as a function without arguments; a lazy answer is read inside it."""
 
     def search() -> list[Any] | Awaitable[Any]:
-        with stuck.counted(provider.id):
+        with stuck.counted(provider.id, seconds):
             found = provider.search(query, scope, limit)
             return counted(found) if inspect.isawaitable(found) else taken(found, limit)
 
     async def counted(found: Awaitable[Any]) -> list[Any]:
-        with stuck.counted(provider.id):
+        with stuck.counted(provider.id, seconds):
             return taken(await found, limit)
 
     return search

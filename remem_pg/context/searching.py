@@ -65,8 +65,9 @@ def _postgres(
 def _external(asked: Asked, provider: Provider, request: Request) -> Job:
     limit = _own(provider, "timeout_ms", asked.settings.provider_timeout_ms, 60_000)
     stuck = asked.kept.stuck
-    search = searching(provider, request.query, asked.scope, request.limit, stuck)
-    return Job(_ask(search), limit / 1000)
+    seconds = limit / 1000
+    search = searching(provider, request.query, asked.scope, request.limit, stuck, seconds)
+    return Job(_ask(search), seconds)
 
 
 def _ask(search: Callable[[], Any]) -> Flow[list[Any]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
 from remem_pg.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from remem_pg.context.flow import Asked, Memory
+    from remem_pg.context.asked import Asked, Kept
     from remem_pg.context.result import ContextResult, Trace
     from remem_pg.context.scope import Scope
     from remem_pg.context.settings import ContextSettings
@@ -24,7 +25,7 @@ class Opened:
 
     _session: Session
     _handshake: Handshake
-    _context: Memory | None
+    _context: Kept | None
     _context_settings: ContextSettings | None
 
     def _asked(
@@ -36,6 +37,7 @@ class Opened:
         options: Mapping[str, Any],
     ) -> Asked:
         from remem_pg.context import flow
+        from remem_pg.context.asked import Kept
         from remem_pg.context.prompt import prompt_of
         from remem_pg.context.scope import as_scope
         from remem_pg.context.settings import ContextSettings
@@ -45,7 +47,7 @@ class Opened:
                 "give either a prompt or messages", detail={"argument": "prompt, messages"}
             )
         if self._context is None:
-            self._context = flow.Memory(self._context_settings or ContextSettings())
+            self._context = Kept(self._context_settings or ContextSettings())
         if refresh:
             self._context.snapshots.clear()
         text = prompt_of(prompt if messages is None else messages)
@@ -95,6 +97,34 @@ class ContextMethods(Opened):
         asked = self._asked(prompt, messages, scope, refresh, options)
         return self._drive(observing.observed(asked, flow.context(asked)))
 
+    def put_topic(self, title: str, **fields: Any) -> UUID:
+        """Puts a topic into the catalog, by which prompts are recognised; answers its id.
+
+        ``fields``: aliases, tags, summary, importance (0 to 1), unresolved, providers (ids of those
+        to ask; none: Postgres), scope, scope_ref, parent, freshness, source. A second put of the
+        same title and source replaces what the first said.
+        """
+        from remem_pg.context import catalog
+
+        return self._do(catalog.put_topic(self._session, {"title": title, **fields}))
+
+    def put_provider(self, provider_id: str, **fields: Any) -> None:
+        """Describes a provider, so that prompts lead to it by meaning: name, summary, aliases,
+        categories, enabled, result_limit. For administrators of the workspace."""
+        from remem_pg.context import catalog
+
+        self._do(catalog.put_provider(self._session, {"provider_id": provider_id, **fields}))
+
+    def embed_catalog(self, limit: int = 1000) -> int:
+        """Makes vectors for topics and providers that have none in the workspace's space, such as
+        those that came of memories; answers how many. The hash space needs no help."""
+        from remem_pg.context import catalog
+
+        return self._do(catalog.embed(self._session, limit))
+
+    def _do(self, flow: Flow[T]) -> T:
+        raise NotImplementedError
+
     def _drive(self, flow: Flow[T]) -> T:
         raise NotImplementedError
 
@@ -127,6 +157,34 @@ class AsyncContextMethods(Opened):
 
         asked = self._asked(prompt, messages, scope, refresh, options)
         return await self._drive(observing.observed(asked, flow.context(asked)))
+
+    async def put_topic(self, title: str, **fields: Any) -> UUID:
+        """Puts a topic into the catalog, by which prompts are recognised; answers its id.
+
+        ``fields``: aliases, tags, summary, importance (0 to 1), unresolved, providers (ids of those
+        to ask; none: Postgres), scope, scope_ref, parent, freshness, source. A second put of the
+        same title and source replaces what the first said.
+        """
+        from remem_pg.context import catalog
+
+        return await self._do(catalog.put_topic(self._session, {"title": title, **fields}))
+
+    async def put_provider(self, provider_id: str, **fields: Any) -> None:
+        """Describes a provider, so that prompts lead to it by meaning: name, summary, aliases,
+        categories, enabled, result_limit. For administrators of the workspace."""
+        from remem_pg.context import catalog
+
+        await self._do(catalog.put_provider(self._session, {"provider_id": provider_id, **fields}))
+
+    async def embed_catalog(self, limit: int = 1000) -> int:
+        """Makes vectors for topics and providers that have none in the workspace's space, such as
+        those that came of memories; answers how many. The hash space needs no help."""
+        from remem_pg.context import catalog
+
+        return await self._do(catalog.embed(self._session, limit))
+
+    async def _do(self, flow: Flow[T]) -> T:
+        raise NotImplementedError
 
     async def _drive(self, flow: Flow[T]) -> T:
         raise NotImplementedError

@@ -10,7 +10,7 @@ from remem_pg import telemetry
 from remem_pg.steps import Flow
 
 if TYPE_CHECKING:
-    from remem_pg.context.flow import Asked
+    from remem_pg.context.asked import Asked
     from remem_pg.context.result import Trace
 
 T = TypeVar("T")

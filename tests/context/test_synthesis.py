@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from remem_pg.context.fence import LABEL, catalog_bytes
+from remem_pg.context.filling import Budgets
 from remem_pg.context.meter import Meter
 from remem_pg.context.ranking import Ranked
 from remem_pg.context.record import Record, Reference
 from remem_pg.context.safe_text import escaped, escaped_once, flat, lines, shortened
 from remem_pg.context.settings import ContextSettings
-from remem_pg.context.synthesis import LABEL, Budgets, Written, catalog_bytes, write
+from remem_pg.context.synthesis import Written, write
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 ROOMY = Budgets(2000, 20_000, 20_000)

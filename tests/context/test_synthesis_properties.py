@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from remem_pg.context.filling import Budgets
 from remem_pg.context.meter import Meter
 from remem_pg.context.ranking import Ranked, deduplicated, ranked
 from remem_pg.context.record import FRESHNESS, KINDS, Record, accepted
 from remem_pg.context.scope import Scope
-from remem_pg.context.synthesis import Budgets, write, written_by
+from remem_pg.context.synthesis import write, written_by
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 SCOPE = Scope("acme", project="phoenix")

@@ -68,6 +68,7 @@ WORKING: dict[str, dict[str, Any]] = {
     "get": {"workspace": WORKSPACE, "ref": REF},
     "grant_access": {"role": "pg_monitor", "workspace": WORKSPACE},
     "hash_embed": {"text": BODY},
+    "links_between": {"workspace": WORKSPACE, "memory_ids": list(LINKED)},
     "list": {"workspace": WORKSPACE, "filter": '$.kind == "decision"'},
     "log_recall": {"workspace": WORKSPACE, "tier": "cold", "k": 8, "returned": 3},
     "put_route": {"kind": "general", "arms": ["vector", "lexical"], "workspace": WORKSPACE},

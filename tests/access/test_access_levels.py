@@ -26,6 +26,7 @@ LEVELS = {
     "get": "read",
     "grant_access": "database",
     "hash_embed": "any",
+    "links_between": "read",
     "list": "read",
     "log_recall": "read",
     "put_route": "admin",

@@ -132,7 +132,7 @@ async def test_cancelling_the_call_cancels_what_it_waits_for() -> None:
     await asyncio.wait_for(cancelled.wait(), 2)
 
 
-@pytest.mark.covers("RP25", "RP65")
+@pytest.mark.covers("RP25")
 async def test_planner_and_synthesiser_may_be_coroutine_functions() -> None:
     async def planner(request: Any) -> Any:
         return plan("notes")

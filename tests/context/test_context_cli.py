@@ -14,7 +14,7 @@ def cli(filled: str) -> Cli:
     return Cli(filled, COLUMNS="160", REMEM_WORKSPACE="acme")
 
 
-@pytest.mark.covers("RP22", "RP63")
+@pytest.mark.covers("RP22")
 def test_plan_shows_the_decision(cli: Cli) -> None:
     done = cli("plan", "what is our retry policy?")
     assert done.returncode == 0, done.stderr
@@ -27,7 +27,7 @@ def test_plan_shows_the_decision(cli: Cli) -> None:
     assert "memory_catalog" in verbose
 
 
-@pytest.mark.covers("RP22", "RP63")
+@pytest.mark.covers("RP22")
 def test_plan_as_json_has_the_documented_names(cli: Cli) -> None:
     document = cli.json("plan", "what is our retry policy?")
     assert document["shouldRetrieve"] is True
@@ -49,7 +49,7 @@ def test_context_prints_what_goes_before_a_model_call(cli: Cli) -> None:
     assert "Nothing to say." in none.stderr
 
 
-@pytest.mark.covers("RP46", "RP63")
+@pytest.mark.covers("RP46")
 def test_context_explains_itself_and_takes_settings(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "food.md").write_text("# Office lunches\nWe eat at noon.\n")
     done = cli("context", "the office lunches", "--notes", f"notes={tmp_path}", "-v")

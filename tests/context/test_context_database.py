@@ -30,7 +30,7 @@ def sources(result: ContextResult) -> list[str | None]:
     return [item.record.source for item in result.results]
 
 
-@pytest.mark.covers("RP1", "RP22", "RP24", "RP32", "RP63")
+@pytest.mark.covers("RP1", "RP22", "RP24", "RP32")
 def test_a_known_topic_is_recalled_and_an_unknown_one_is_not(opened: Opened) -> None:
     mem = opened()
     result = mem.context("what is our retry policy for charges?")
@@ -46,7 +46,7 @@ def test_a_known_topic_is_recalled_and_an_unknown_one_is_not(opened: Opened) -> 
     assert nothing.trace.stage == "none"
 
 
-@pytest.mark.covers("RP27", "RP52", "RP56")
+@pytest.mark.covers("RP27", "RP52")
 def test_what_belongs_to_a_project_is_seen_only_there(opened: Opened) -> None:
     mem = opened()
     question = "what is the Phoenix budget?"
@@ -66,7 +66,7 @@ def test_another_workspace_is_never_looked_into(opened: Opened) -> None:
     assert "- Retry policy" not in rival.text
 
 
-@pytest.mark.covers("RP8", "RP31", "RP67")
+@pytest.mark.covers("RP8", "RP31")
 def test_a_continuity_asks_everyone_and_the_latest_events(opened: Opened, tmp_path: Path) -> None:
     (tmp_path / "log.md").write_text("# Importer\nThe flaky importer test is continued here.\n")
     notes = MarkdownProvider("notes", tmp_path)
@@ -146,7 +146,7 @@ def test_links_tell_what_contradicts_among_current_memories(db: Connection, db_d
 # failures
 
 
-@pytest.mark.covers("RP51", "RP64")
+@pytest.mark.covers("RP51")
 def test_a_plan_that_fails_leaves_a_transaction_of_the_caller_usable(
     filled: str, db: Connection
 ) -> None:
@@ -163,7 +163,7 @@ def test_a_plan_that_fails_leaves_a_transaction_of_the_caller_usable(
         assert mem.get(ref="kept") is not None
 
 
-@pytest.mark.covers("RP50", "RP64")
+@pytest.mark.covers("RP50")
 def test_a_recall_that_fails_leaves_the_other_providers(opened: Opened, db: Connection) -> None:
     db.execute(
         "select remem.put_topic('acme', 'Retry policy', providers => array['postgres', 'notes'])"
@@ -200,7 +200,7 @@ def test_a_server_that_cannot_be_reached_is_named() -> None:
     mem.close()
 
 
-@pytest.mark.covers("RP51", "RP59")
+@pytest.mark.covers("RP51")
 def test_a_server_that_goes_away_leaves_the_catalog(
     filled: str, server: Any, database: str
 ) -> None:
@@ -251,7 +251,7 @@ def test_threads_share_a_client(opened: Opened) -> None:
     assert answers == [["three"]] * 8
 
 
-@pytest.mark.covers("RP26", "RP63")
+@pytest.mark.covers("RP26")
 async def test_the_async_client_gives_the_same(filled: str, opened: Opened) -> None:
     sync = await asyncio.to_thread(opened().context, "our retry policy for charges")
     async with AsyncRemem(filled, workspace="acme", embedding="hash") as mem:

@@ -13,7 +13,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "context.md"
 DSN = "postgresql://app@db.example.org/app"
 
 
-@pytest.mark.covers("RP22", "RP25", "RP46", "RP63")
+@pytest.mark.covers("RP22", "RP25", "RP46")
 def test_the_examples_of_the_page_run(
     planning: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

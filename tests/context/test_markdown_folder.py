@@ -174,7 +174,7 @@ def test_broken_bytes_large_and_unreadable_files_harm_nothing(folder: Path) -> N
     assert set(provider.skipped) == {"large.md"}
 
 
-@pytest.mark.covers("RP31", "RP52", "RP56")
+@pytest.mark.covers("RP31", "RP52")
 def test_other_owners_records_take_no_place(folder: Path) -> None:
     for n in range(20):
         write(folder / f"p{n}.md", f"---\nproject: other\n---\nzebra {n}\n")

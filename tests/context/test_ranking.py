@@ -58,7 +58,7 @@ def test_the_rank_is_the_sum_of_its_signals() -> None:
     assert item.rank == pytest.approx(sum(item.signals.values()))
 
 
-@pytest.mark.covers("RP33", "RP58")
+@pytest.mark.covers("RP33")
 def test_each_signal_alone_decides_between_equals() -> None:
     assert order(record("1", score=0.4), record("2", score=0.5)) == ["2", "1"]
     assert order(record("1", importance=0.1), record("2", importance=0.9)) == ["2", "1"]

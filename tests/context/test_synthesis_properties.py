@@ -129,7 +129,7 @@ def test_with_room_enough_nothing_is_left_out_and_every_body_is_whole(
         assert item.record.body in (bodies or "")
 
 
-@pytest.mark.covers("RP21", "RP34", "RP52", "RP56")
+@pytest.mark.covers("RP21", "RP34", "RP52")
 @settings(max_examples=100, deadline=None)
 @given(raws=st.lists(raw_records, max_size=6), plan_confidence=st.floats(0, 1))
 def test_no_score_lets_a_record_out_of_its_scope_or_makes_it_certain(

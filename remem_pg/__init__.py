@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from remem_pg.context.markdown import MarkdownProvider
     from remem_pg.context.plan import Plan, PlannerRequest
     from remem_pg.context.provider import FunctionProvider, Provider
+    from remem_pg.context.ranking import Ranked
     from remem_pg.context.record import Record
-    from remem_pg.context.result import ContextResult
+    from remem_pg.context.result import ContextResult, Trace
     from remem_pg.context.scope import Scope
     from remem_pg.context.settings import ContextSettings
     from remem_pg.context.synthesis import SynthesisRequest
@@ -85,6 +86,7 @@ __all__ = [
     "Plan",
     "PlannerRequest",
     "Provider",
+    "Ranked",
     "RecallRequest",
     "RecallResult",
     "Record",
@@ -97,6 +99,7 @@ __all__ = [
     "SynthesisRequest",
     "TenantNotSet",
     "TextRefused",
+    "Trace",
     "UnknownOption",
     "UnknownSpace",
     "VectorRefused",
@@ -114,7 +117,9 @@ _HOME = {
     "Plan": "remem_pg.context.plan",
     "PlannerRequest": "remem_pg.context.plan",
     "Provider": "remem_pg.context.provider",
+    "Ranked": "remem_pg.context.ranking",
     "Record": "remem_pg.context.record",
+    "Trace": "remem_pg.context.result",
     "Scope": "remem_pg.context.scope",
     "SynthesisRequest": "remem_pg.context.synthesis",
     "EmbeddingModel": "remem_pg.embedding.base",

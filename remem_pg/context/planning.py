@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -23,8 +23,14 @@ from remem_pg.context.prompt import QUERY_CHARACTERS
 from remem_pg.context.provider import POSTGRES
 from remem_pg.context.settings import ContextSettings
 from remem_pg.context.snapshots import Snapshot
-from remem_pg.embedding_policy import decide, forget_space
-from remem_pg.errors import DimensionMismatch, NoAccess, TenantNotSet, UnknownSpace
+from remem_pg.embedding_policy import decide
+from remem_pg.errors import (
+    DimensionMismatch,
+    NoAccess,
+    ServerUnavailable,
+    TenantNotSet,
+    UnknownSpace,
+)
 from remem_pg.steps import (
     Flow,
     Job,
@@ -48,30 +54,31 @@ SEMANTIC = (
 """What a plan says of its stage 1 when it was left out."""
 
 
+@dataclass(frozen=True, slots=True)
+class Prompted:
+    """What the model made of the prompt: its vector, of which space; whether the model can be asked
+    again; and the failure of a database that need not be asked either."""
+
+    vector: Any = None
+    space: str | None = None
+    works: bool = True
+    unreachable: Settled | None = None
+
+
 def make_plan(asked: Asked) -> Flow[bool]:
     """The plan, in the trace. Answers whether the model can still be asked for vectors."""
-    trace, settings, session = asked.trace, asked.settings, asked.session
-    vector, space, vectors = None, None, True
+    trace, prompted = asked.trace, Prompted()
     with Stopwatch(trace, "embedding"):
-        if settings.semantic:
-            vector, space, vectors = yield from _embedded(asked)
+        if asked.settings.semantic:
+            prompted = yield from _embedded(asked)
     with Stopwatch(trace, "planning"):
-        for attempt in (0, 1):
-            options = _options(asked, space if vector is not None else None)
-            call = context_calls.plan(session.workspace, asked.prompt, vector, options)
-            job = asked.database(run(call), settings.plan_timeout_ms)
-            outcome = yield from alone(job)
-            moved = isinstance(outcome.error, DimensionMismatch | UnknownSpace)
-            if not moved or vector is None:
-                break
-            # the workspace is in another space by now: without the vector this once
-            yield from forget_space(session, attempt)
-            vector = None
-            trace.note(f"semantic recognition failed: {name_of(outcome)}")
+        outcome = prompted.unreachable
+        if outcome is None:
+            outcome = yield from _planned(asked, prompted)
         found = None
         if outcome.status == "ok":
             try:
-                found = plans.read(outcome.value, settings.max_results)
+                found = plans.read(outcome.value, asked.settings.max_results)
             except (TypeError, ValueError):
                 trace.note("plan failed: malformed")
         else:
@@ -80,7 +87,25 @@ def make_plan(asked: Asked) -> Flow[bool]:
             _fall_back(asked, outcome)
         else:
             _keep(asked, found)
-    return vectors
+    return prompted.works
+
+
+def _planned(asked: Asked, prompted: Prompted) -> Flow[Settled]:
+    """What the server says; without the vector when the workspace is in another space by now."""
+    session, vector, space = asked.session, prompted.vector, prompted.space
+    while True:
+        call = context_calls.plan(
+            session.workspace,
+            asked.prompt,
+            vector,
+            _options(asked, space if vector is not None else None),
+        )
+        job = asked.database(run(call), asked.settings.plan_timeout_ms)
+        outcome = yield from alone(job)
+        if vector is None or not isinstance(outcome.error, DimensionMismatch | UnknownSpace):
+            return outcome
+        session.decision, vector = None, None
+        asked.trace.note(f"semantic recognition failed: {name_of(outcome)}")
 
 
 def _options(asked: Asked, space: str | None) -> dict[str, Any]:
@@ -120,6 +145,8 @@ def _keep(asked: Asked, found: Plan) -> None:
         if head == "provider_unavailable":
             trace.note(f"provider {name} failed: unavailable")
         elif code in SEMANTIC:
+            if code == "space_mismatch":
+                asked.session.decision = None  # the next call looks which space it is
             trace.note(f"semantic recognition failed: {code}")
         elif code == "stale_topics":
             trace.note("semantic recognition incomplete: stale_topics")
@@ -128,25 +155,26 @@ def _keep(asked: Asked, found: Plan) -> None:
         asked.kept.snapshots.put(asked.key, kept)
 
 
-def _embedded(asked: Asked) -> Flow[tuple[Any, str | None, bool]]:
-    """The prompt's vector with its space, and whether the model works. Without one stage 0 decides
-    alone."""
+def _embedded(asked: Asked) -> Flow[Prompted]:
+    """The prompt's vector. Without one, words alone decide."""
     session, settings, trace = asked.session, asked.settings, asked.trace
     job = asked.database(decide(session, writing=False), settings.plan_timeout_ms)
     decided = yield from alone(job)
+    if decided.status == "timed_out" or isinstance(decided.error, ServerUnavailable):
+        return Prompted(works=False, unreachable=decided)
     if decided.status != "ok":
         trace.note(f"semantic recognition failed: {name_of(decided)}")
-        return None, None, True
+        return Prompted(works=False)
     if decided.value.space is None:
-        return None, None, True  # the plan names what it misses
+        return Prompted()  # the plan names what it misses
     text = asked.prompt[:QUERY_CHARACTERS]
     embed = partial(session.embedder.embed_query, session.workspace, text)
     outcome = yield from alone(Job(work(embed), settings.embed_timeout_ms / 1000))
     if outcome.status == "ok" and outcome.value is not None:
-        return outcome.value[0], decided.value.space, True
+        return Prompted(outcome.value[0], decided.value.space)
     why = name_of(outcome) if outcome.status != "ok" else "no_embedding"
     trace.note(f"semantic recognition failed: {why}")
-    return None, None, False
+    return Prompted(works=False)
 
 
 def _fall_back(asked: Asked, outcome: Settled) -> None:

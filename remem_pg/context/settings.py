@@ -91,7 +91,7 @@ class ContextSettings:
             elif field.type == "bool":
                 value = bool(value)
             elif field.name == "providers":
-                value = tuple(value)
+                value = tuple(value or ())
                 for provider in value:
                     _check_provider(provider)
             elif value is not None and not callable(value):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Iterator
@@ -11,7 +12,13 @@ import pytest
 
 from remem_pg import Record, SynthesisRequest
 from remem_pg.context.provider import MOST_STUCK
-from remem_pg.errors import InvalidArgument, NoAccess, ServerUnavailable
+from remem_pg.errors import (
+    DimensionMismatch,
+    InvalidArgument,
+    NoAccess,
+    ServerUnavailable,
+    UnknownSpace,
+)
 from tests.context.fakes import Client, Database, Fails, Shelf, memory, plan
 
 RETRY = memory("We retry three times, then page.")
@@ -386,3 +393,28 @@ def test_logs_hold_neither_prompts_nor_bodies(caplog: pytest.LogCaptureFixture) 
     assert secret not in caplog.text
     assert secret not in " ".join(result.diagnostics)
     assert secret not in repr(result.trace)
+
+
+@pytest.mark.covers("RP49", "RP51")
+@pytest.mark.parametrize("error", [DimensionMismatch(), UnknownSpace()])
+def test_a_workspace_that_moved_to_another_space_is_planned_by_words(error: Exception) -> None:
+    class Model:
+        id = "model"
+        dimensions = 384
+
+        def embed(self, texts: Any) -> Any:
+            return [[1.0] * 384 for _ in texts]
+
+    def moved(call: Any) -> Any:
+        if "prompt_embedding" in call.params:
+            raise error
+        return plan("postgres")
+
+    database = Database(moved, [RETRY])
+    client = Client(database, Model())
+    database.answers["current_space"] = lambda call: _space_of(client)
+    result = client.context("retries?")
+    assert bodies(result) == {RETRY.body}
+    assert result.diagnostics == (f"semantic recognition failed: {type(error).__name__}",)
+    sent = database.calls("plan")
+    assert ["space" in json.loads(call.params["options"]) for call in sent] == [True, False]

@@ -266,3 +266,23 @@ async def test_the_async_client_gives_the_same(filled: str, opened: Opened) -> N
         await own.remember("written in the transaction", ref="kept")
         assert sources(await own.context("our retry policy for charges")) == ["three"]
         assert await own.get(ref="kept") is not None
+
+
+@pytest.mark.covers("RP26", "RP51")
+async def test_what_is_late_is_cancelled_on_the_server(filled: str, db: Connection) -> None:
+    running = (
+        "select count(*) from pg_stat_activity where datname = current_database()"
+        " and pid <> pg_backend_pid() and state = 'active'"
+    )
+    async with AsyncRemem(filled, workspace="acme", embedding="hash") as mem:
+        assert (await mem.context("our retry policy for charges")).retrieved
+        with db.transaction(), psycopg.connect(filled, autocommit=True) as watch:
+            db.execute("lock table remem.memory in access exclusive mode")
+            result = await mem.context("our retry policy for charges", plan_timeout_ms=200)
+            assert not result.retrieved
+            assert result.diagnostics
+            deadline = time.monotonic() + 10
+            while watch.execute(running).fetchone() != (0,):
+                assert time.monotonic() < deadline
+                await asyncio.sleep(0.02)
+        assert (await mem.context("our retry policy for charges")).retrieved

@@ -13,6 +13,15 @@ from remem_pg.version import __version__
 if TYPE_CHECKING:
     from remem_pg.async_client import AsyncRemem
     from remem_pg.client import Remem
+    from remem_pg.context.markdown import MarkdownProvider
+    from remem_pg.context.plan import Plan, PlannerRequest
+    from remem_pg.context.provider import FunctionProvider, Provider
+    from remem_pg.context.ranking import Ranked
+    from remem_pg.context.record import Record
+    from remem_pg.context.result import ContextResult, Trace
+    from remem_pg.context.scope import Scope
+    from remem_pg.context.settings import ContextSettings
+    from remem_pg.context.synthesis import SynthesisRequest
     from remem_pg.embedding.base import EmbeddingModel
     from remem_pg.errors import (
         ClaimLost,
@@ -52,17 +61,21 @@ __all__ = [
     "AsyncRemem",
     "ClaimLost",
     "Conflict",
+    "ContextResult",
+    "ContextSettings",
     "CrossEncoder",
     "DatabaseNewer",
     "DimensionMismatch",
     "EmbeddedUnavailable",
     "EmbeddingModel",
     "EmbeddingUnavailable",
+    "FunctionProvider",
     "Hit",
     "Hooks",
     "HttpReranker",
     "InvalidArgument",
     "LateInteraction",
+    "MarkdownProvider",
     "Memory",
     "MemoryInput",
     "MemoryRef",
@@ -70,15 +83,23 @@ __all__ = [
     "NotFound",
     "NotInstalled",
     "PgvectorMissing",
+    "Plan",
+    "PlannerRequest",
+    "Provider",
+    "Ranked",
     "RecallRequest",
     "RecallResult",
+    "Record",
     "Remem",
     "RememError",
     "Reranker",
+    "Scope",
     "ServerUnavailable",
     "SpaceInfo",
+    "SynthesisRequest",
     "TenantNotSet",
     "TextRefused",
+    "Trace",
     "UnknownOption",
     "UnknownSpace",
     "VectorRefused",
@@ -89,6 +110,18 @@ __all__ = [
 _HOME = {
     "AsyncRemem": "remem_pg.async_client",
     "Remem": "remem_pg.client",
+    "ContextResult": "remem_pg.context.result",
+    "ContextSettings": "remem_pg.context.settings",
+    "FunctionProvider": "remem_pg.context.provider",
+    "MarkdownProvider": "remem_pg.context.markdown",
+    "Plan": "remem_pg.context.plan",
+    "PlannerRequest": "remem_pg.context.plan",
+    "Provider": "remem_pg.context.provider",
+    "Ranked": "remem_pg.context.ranking",
+    "Record": "remem_pg.context.record",
+    "Trace": "remem_pg.context.result",
+    "Scope": "remem_pg.context.scope",
+    "SynthesisRequest": "remem_pg.context.synthesis",
     "EmbeddingModel": "remem_pg.embedding.base",
     "CrossEncoder": "remem_pg.rerank_cross",
     "HttpReranker": "remem_pg.rerank_http",

@@ -23,6 +23,7 @@ from remem_pg import (
     wire,
 )
 from remem_pg.calls import Call
+from remem_pg.context.methods import AsyncContextMethods
 from remem_pg.embedder import Embedder
 from remem_pg.models import (
     Memory,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from psycopg_pool import AsyncConnectionPool
 
+    from remem_pg.context.settings import ContextSettings
     from remem_pg.embedding.base import EmbeddingModel
     from remem_pg.hooks import Expander, Hooks
     from remem_pg.install import MigrateReport
@@ -51,7 +53,7 @@ Memories = list[Memory]
 Refs = list[MemoryRef]
 
 
-class AsyncRemem:
+class AsyncRemem(AsyncContextMethods):
     """The memories of one workspace.
 
     Args:
@@ -75,6 +77,8 @@ class AsyncRemem:
             read-only transaction and on a standby it is computed anew.
         log: a row in the server's log and an OpenTelemetry span (extra ``otel``) for each recall:
             tier, counts, states, milliseconds; no text.
+        context: budgets, providers and limits of ``context`` and ``plan``; see
+            ``ContextSettings``.
 
     The constructor does no I/O. Errors are ``remem_pg.RememError`` and its classes; what is
     neither remem's nor the connection's (a cancelled query, a lock timeout) stays psycopg's.
@@ -94,10 +98,12 @@ class AsyncRemem:
         hooks: Hooks | None = None,
         cache: bool = False,
         log: bool = False,
+        context: ContextSettings | None = None,
     ) -> None:
         self._source = async_connection.open_source(source)
         self._owner = True
         self._handshake = steps.Handshake()
+        self._context, self._context_settings = None, context
         name = checks.text(workspace, "workspace")
         embedder = Embedder(embedding)
         opened = stages.open_stages(embedder, reranker, rerank_pool, rerank_gate, hooks, expander)

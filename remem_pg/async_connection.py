@@ -26,6 +26,9 @@ class Source(Protocol):
     retries_reads: bool
     """Whether a read whose connection died may be sent again on another one."""
 
+    own_transactions: bool
+    """Whether a call has a connection to itself, and not one that its caller goes on using."""
+
     def connection(self) -> Any:
         """An async context manager that gives a live connection."""
 
@@ -43,6 +46,7 @@ class OwnPool:
     """A small pool for a connection string (None: the embedded server), opened at first use."""
 
     retries_reads = True
+    own_transactions = True
 
     def __init__(self, conninfo: str | None) -> None:
         self._conninfo = conninfo
@@ -119,6 +123,7 @@ class GivenPool:
     """The caller's pool: its settings hold, it is never closed here."""
 
     retries_reads = True
+    own_transactions = True
 
     def __init__(self, pool: AsyncConnectionPool[Connection]) -> None:
         self._pool = pool
@@ -143,6 +148,7 @@ class GivenConnection:
     """
 
     retries_reads = False
+    own_transactions = False
 
     def __init__(self, conn: Connection) -> None:
         self._conn = conn

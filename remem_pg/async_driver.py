@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
+import functools
 from typing import Any, TypeVar, cast
 
-from remem_pg import async_connection, side_by_side, steps
+from remem_pg import async_connection, settle, side_by_side, steps
 from remem_pg.async_connection import Connection, Source
 from remem_pg.calls import Call
 from remem_pg.errors import ServerUnavailable
@@ -40,7 +40,12 @@ async def _perform(
         case steps.Run(call):
             return await _run(source, session, call, conn)
         case steps.Work(function):
-            return await asyncio.to_thread(function)
+            return await settle.in_daemon(function)
+        case steps.Ask(function):
+            return await settle.ask_async(function)
+        case steps.Settle():
+            nested = functools.partial(drive, source, session)
+            return await settle.in_tasks(step, nested, alone=not source.own_transactions)
         case steps.SideBySide():
             if conn is not None or not source.several():
                 return None

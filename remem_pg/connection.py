@@ -27,6 +27,9 @@ class Source(Protocol):
     retries_reads: bool
     """Whether a read whose connection died may be sent again on another one."""
 
+    own_transactions: bool
+    """Whether a call has a connection to itself, and not one that its caller goes on using."""
+
     def connection(self) -> Any:
         """A context manager that gives a live connection."""
 
@@ -41,6 +44,7 @@ class OwnPool:
     """A small pool for a connection string (None: the embedded server), opened at first use."""
 
     retries_reads = True
+    own_transactions = True
 
     def __init__(self, conninfo: str | None) -> None:
         self._conninfo = conninfo
@@ -111,6 +115,7 @@ class GivenPool:
     """The caller's pool: its settings hold, it is never closed here."""
 
     retries_reads = True
+    own_transactions = True
 
     def __init__(self, pool: ConnectionPool[Connection]) -> None:
         self._pool = pool
@@ -132,6 +137,7 @@ class GivenConnection:
     """
 
     retries_reads = False
+    own_transactions = False
 
     def __init__(self, conn: Connection) -> None:
         self._conn = conn

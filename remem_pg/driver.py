@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, TypeVar, cast
 
-from remem_pg import connection, steps
+from remem_pg import connection, settle, steps
 from remem_pg.calls import Call
 from remem_pg.connection import Connection, Source
 from remem_pg.errors import ServerUnavailable
@@ -38,6 +39,11 @@ def _perform(source: Source, session: Session, step: steps.Step, conn: Connectio
             return _run(source, session, call, conn)
         case steps.Work(function):
             return function()
+        case steps.Ask(function):
+            return settle.ask(function)
+        case steps.Settle():
+            nested = functools.partial(drive, source, session)
+            return settle.in_threads(step, nested, alone=not source.own_transactions)
         case steps.SideBySide():
             return None
         case steps.InTransaction():

@@ -107,7 +107,9 @@ class Embedder:
                     f"expected {len(texts)} vectors of {dimensions}, got {len(vectors)} of {shapes}"
                 )
         except Exception as exc:  # as above: fail open, named in the result
-            self.log_once("failed", "embedding failed, continuing without vectors: %r", exc)
+            # the class alone: a message may quote what was embedded
+            why = type(exc).__name__
+            self.log_once("failed", "embedding failed, continuing without vectors: %s", why)
             return None
         return [None if vector.is_zero() else vector for vector in vectors]
 

@@ -62,7 +62,7 @@ class Notes:
 
     def failed(self, code: str, stage: str, error: BaseException) -> None:
         """Names a failure: the code in ``degraded``, the error's class in the trace."""
-        logger.warning("%s of recall failed: %r", stage, error)
+        logger.warning("%s of recall failed: %s", stage, type(error).__name__)
         if code not in self.degraded:
             self.degraded.append(code)
         self.trace.setdefault(stage, {})["error"] = type(error).__name__

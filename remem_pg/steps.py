@@ -62,7 +62,43 @@ class SideBySide:
     seconds: float | None = None
 
 
-Step = Run | Work | Together | InTransaction | SideBySide
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Call somebody else's function, which may answer with an awaitable; answered with the
+    result."""
+
+    function: Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A flow with a time of its own. ``database`` says that it uses the client's connections."""
+
+    flow: Flow[Any]
+    seconds: float
+    database: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of a job: ``status`` is ok (``value``), failed (``error``) or timed_out."""
+
+    status: str
+    milliseconds: float
+    value: Any = None
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Do jobs at the same time; answered with a dictionary of what became of each. No job is waited
+    for beyond its time, except those that use a connection of the caller's: it would be in use
+    while the caller goes on."""
+
+    jobs: Mapping[str, Job]
+
+
+Step = Run | Work | Together | InTransaction | SideBySide | Ask | Settle
 Flow = Generator[Step, Any, T]
 
 

@@ -32,19 +32,27 @@ def observed(workspace: str, k: int, flow: Flow[T]) -> Flow[T]:
         return result
     except BaseException as error:
         # the class alone: a message may quote what was asked
-        _set(span, {"error.type": getattr(error, "code", None) or type(error).__name__})
+        describe(span, {"error.type": getattr(error, "code", None) or type(error).__name__})
         raise
     finally:
         span.end()
 
 
 def _start(workspace: str, k: Any) -> Any:
+    span = start(SPAN, workspace)
+    if span is not None:
+        describe(span, {"remem.k": k if isinstance(k, int) else None})
+    return span
+
+
+def start(name: str, workspace: str) -> Any:
+    """A span that its caller ends; None without the extra ``otel``."""
     try:
         from opentelemetry import trace
     except ImportError:
         return None
-    span = trace.get_tracer("remem_pg", __version__).start_span(SPAN, kind=trace.SpanKind.CLIENT)
-    _set(span, {"remem.workspace": workspace, "remem.k": k if isinstance(k, int) else None})
+    span = trace.get_tracer("remem_pg", __version__).start_span(name, kind=trace.SpanKind.CLIENT)
+    describe(span, {"remem.workspace": workspace})
     return span
 
 
@@ -77,10 +85,11 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _describe(span: Any, result: Any) -> None:
-    _set(span, attributes(result))
+    describe(span, attributes(result))
 
 
-def _set(span: Any, values: Mapping[str, Any]) -> None:
+def describe(span: Any, values: Mapping[str, Any]) -> None:
+    """Sets what is known of the values."""
     try:
         for name, value in values.items():
             if value is not None:

@@ -10,6 +10,7 @@ import typer
 
 from remem_pg.cli import settings as conf
 from remem_pg.cli.command import register, run_guarded, silence_stdout
+from remem_pg.cli.contexting import context, plan
 from remem_pg.cli.demo_command import demo
 from remem_pg.cli.explaining import explain
 from remem_pg.cli.importing import import_
@@ -62,6 +63,8 @@ register(app, "init", init)
 register(app, "remember", remember)
 register(app, "recall", recall)
 register(app, "explain", explain)
+register(app, "plan", plan)
+register(app, "context", context)
 register(app, "get", get)
 register(app, "list", list_)
 register(app, "count", count)

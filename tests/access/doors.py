@@ -74,6 +74,7 @@ WORKING: dict[str, dict[str, Any]] = {
     "get": {"workspace": WORKSPACE, "ref": REF},
     "grant_access": {"role": "pg_monitor", "workspace": WORKSPACE},
     "hash_embed": {"text": BODY},
+    "links_between": {"workspace": WORKSPACE, "memory_ids": list(LINKED)},
     "list": {"workspace": WORKSPACE, "filter": '$.kind == "decision"'},
     "list_continuity_phrases": {"workspace": WORKSPACE},
     "list_generic_words": {"workspace": WORKSPACE},

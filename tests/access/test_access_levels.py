@@ -32,6 +32,7 @@ LEVELS = {
     "get": "read",
     "grant_access": "database",
     "hash_embed": "any",
+    "links_between": "read",
     "list": "read",
     "list_continuity_phrases": "read",
     "list_generic_words": "read",

@@ -1,0 +1,68 @@
+"""Filling the catalog from the client, with vectors where the server cannot make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from remem_pg import context_calls
+from remem_pg.embedding_policy import decide
+from remem_pg.errors import DimensionMismatch, NoAccess, UnknownSpace
+from remem_pg.steps import Flow, Run, Session, Together, Work
+
+BATCH = 32
+"""Texts that are embedded at a time."""
+
+AFTER_PUT = 32
+"""Entries without a vector that a put makes up for, the most important first."""
+
+
+def put_topic(session: Session, fields: Mapping[str, Any]) -> Flow[UUID]:
+    """A topic, and its vector."""
+    topic_id: UUID = yield Run(context_calls.put_topic(session.workspace, fields))
+    yield from _made_up_for(session)
+    return topic_id
+
+
+def put_provider(session: Session, fields: Mapping[str, Any]) -> Flow[None]:
+    """A provider's descriptor, and its vector."""
+    yield Run(context_calls.put_provider(session.workspace, fields))
+    yield from _made_up_for(session)
+
+
+def _made_up_for(session: Session) -> Flow[None]:
+    """Vectors after a put. Without them the entry is there all the same, found by its words."""
+    try:
+        yield Together(_ignored(session))
+    except (NoAccess, DimensionMismatch, UnknownSpace):
+        return  # a writer that may not store vectors; a workspace that moved just now
+
+
+def _ignored(session: Session) -> Flow[None]:
+    yield from embed(session, AFTER_PUT)
+
+
+def embed(session: Session, limit: int) -> Flow[int]:
+    """Vectors for what has none in the workspace's space; how many were stored.
+
+    Only the model of that space can make them: with another one, or none, nothing is done. What
+    changes meanwhile is left for the next time.
+    """
+    decision = yield from decide(session, writing=True)
+    if decision.space is None:
+        return 0
+    call = context_calls.catalog_without_embedding(session.workspace, limit)
+    entries: list[dict[str, Any]] = yield Run(call)
+    stored = 0
+    for start in range(0, len(entries), BATCH):
+        batch = entries[start : start + BATCH]
+        texts = [entry["text"] for entry in batch]
+        vectors = yield Work(partial(session.embedder.embed, texts, query=False))
+        for entry, vector in zip(batch, vectors or (), strict=False):
+            if vector is not None:
+                put = context_calls.put_catalog_embedding
+                call_ = put(session.workspace, entry, vector, decision.space)
+                stored += yield Run(call_)
+    return stored

@@ -72,9 +72,12 @@ as $$
 begin
   with gone as (
     delete from remem.posting p
-    using remem.memory m cross join lateral unnest(m.lexemes) l (lexeme)
-    where m.workspace = _drop_postings.workspace and m.memory_no = any (memory_nos)
-      and p.workspace = _drop_postings.workspace and p.lexeme = l.lexeme collate "C" and p.memory_no = m.memory_no
+    using (
+      select m.memory_no, l.lexeme collate "C" as lexeme from remem.memory m cross join lateral unnest(m.lexemes) l (lexeme)
+      where m.workspace = _drop_postings.workspace and m.memory_no = any (memory_nos)
+      offset 0  -- one relation, so that both columns go into the lookup: by the word alone it would read whole lists
+    ) w
+    where p.workspace = _drop_postings.workspace and p.lexeme = w.lexeme and p.memory_no = w.memory_no
     returning p.*
   )
   insert into remem.posting_past select g.* from gone g where keep on conflict do nothing;

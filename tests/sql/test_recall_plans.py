@@ -286,8 +286,13 @@ def test_the_words_of_given_rows_are_looked_up_by_word_and_row(
     assert "lexeme =" in scan["Index Cond"]
 
 
-def test_postings_that_go_are_found_by_their_key(crowd: Connection, su: Connection) -> None:
+@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+def test_postings_that_go_are_found_by_their_key(
+    crowd: Connection, su: Connection, mode: str
+) -> None:
+    """Also by the plan that a session keeps: by the word alone it would read whole lists."""
     with su.transaction(force_rollback=True), plans(su) as seen:
+        su.execute(f"set local plan_cache_mode = {mode}")
         su.execute(
             "select remem._drop_postings('big', array(select memory_no from remem.memory"
             " where workspace = 'big' order by memory_no limit 500), true)"

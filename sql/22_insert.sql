@@ -27,7 +27,9 @@ begin
   for v_row in
     select t.*, items[t.pos] as prepared, m.session_no, m.turn_no
     from remem._match_items(workspace.workspace, items) t
-    left join remem.memory m on m.workspace = workspace.workspace and m.memory_no = t.memory_no
+    -- offset 0 keeps it a lookup: the plan that a session keeps would hash the whole workspace.
+    left join lateral (select x.session_no, x.turn_no from remem.memory x
+      where x.workspace = workspace.workspace and x.memory_no = t.memory_no offset 0) m on true
     order by t.pos
   loop
     if v_row.outcome = 'new_version' and ((v_row.prepared).item).on_conflict = 'error' then

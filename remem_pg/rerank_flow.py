@@ -77,6 +77,7 @@ def reranked(
         given = yield Work(partial(within, chosen.timeout, work))
         scores = checked_scores(given, len(head))
         entry["state"] = "completed"
+        entry["unread"] = scores.count(None)
         hits = in_order(head, scores, getattr(chosen.reranker, "weight", None)) + rest
     except Exception as error:  # somebody else's code or model: the order there is will do
         entry["state"] = "failed"
@@ -91,22 +92,27 @@ def text_of(hit: Hit) -> str:
     return f"{hit.title}\n{hit.body}" if hit.title and hit.title not in hit.body else hit.body
 
 
-def in_order(hits: Sequence[Hit], scores: Sequence[float], weight: float | None) -> list[Hit]:
+def in_order(
+    hits: Sequence[Hit], scores: Sequence[float | None], weight: float | None
+) -> list[Hit]:
     """The hits by their rerank scores, or with a ``weight`` by fused / best + weight x the rerank
     score scaled to 0..1 over these hits: a model's own range of cosines means nothing beside it.
 
-    ``signals`` gets the rerank score. ``score`` becomes the new order's value, mapped onto the
-    range that the hits' scores had, so that it still falls from hit to hit, also to those that
-    were not looked at again. Equal values keep their order.
+    A hit without a score counts as the average. ``signals`` gets the rerank score. ``score``
+    becomes the new order's value, mapped onto the range that the hits' scores had, so that it still
+    falls from hit to hit, also to those that were not looked at again. Equal values keep their
+    order.
     """
     best = max((hit.score for hit in hits), default=0.0)
-    values = list(scores)
+    known = [score for score in scores if score is not None]
+    average = sum(known) / len(known)
+    values = [average if score is None else score for score in scores]
     if weight is not None:
-        least, span = min(scores), max(scores) - min(scores)
+        least, span = min(values), max(values) - min(values)
         values = [
             (hit.score / best if best > 0 else 0.0)
             + (weight * (score - least) / span if span > 0 else 0.0)
-            for hit, score in zip(hits, scores, strict=True)
+            for hit, score in zip(hits, values, strict=True)
         ]
     low, high = min(values), max(values)
     worst = min(hit.score for hit in hits)
@@ -114,7 +120,8 @@ def in_order(hits: Sequence[Hit], scores: Sequence[float], weight: float | None)
     def moved(index: int) -> Hit:
         hit = hits[index]
         share = (values[index] - low) / (high - low) if high > low else 1.0
-        signals = {**hit.signals, "rerank": round(scores[index], 6)}
+        score = scores[index]
+        signals = dict(hit.signals) if score is None else {**hit.signals, "rerank": round(score, 6)}
         return replace(hit, score=worst + share * (best - worst), signals=signals)
 
     order = sorted(range(len(hits)), key=lambda index: (-values[index], index))

@@ -99,6 +99,27 @@ def test_token_vectors_of_memories_are_computed_once() -> None:
     assert late.rerank("red", []) == []
 
 
+@pytest.mark.covers("MN10")
+def test_a_call_reads_few_texts_that_it_does_not_know_and_says_which() -> None:
+    model = Tokens()
+    late = LateInteraction(model, fresh_texts=2)
+    texts = ["green", "red", "red round", "square"]
+    assert late.rerank("red", texts) == [pytest.approx(0), pytest.approx(1), None, None]
+    assert late.rerank("red", texts) == pytest.approx([0, 1, 1, 0])
+    assert model.asked == [["red", "green", "red"], ["red", "red round", "square"]]
+    everything = LateInteraction(Tokens(), fresh_texts=None)
+    assert None not in everything.rerank("red", texts * 10)
+    with pytest.raises(InvalidArgument, match="fresh_texts"):
+        LateInteraction(model, fresh_texts=0)
+
+
+def test_a_hit_that_was_not_looked_at_counts_as_the_average() -> None:
+    hits = [hit(number, 1 - number / 100) for number in (1, 2, 3)]
+    found = in_order(hits, [None, 4, 0], None)
+    assert [h.memory_id.int for h in found] == [2, 1, 3]
+    assert [h.signals.get("rerank") for h in found] == [4, None, 0]
+
+
 def test_the_token_cache_is_bounded_in_bytes_and_drops_the_least_recently_used() -> None:
     rows = np.ones((4, 8), dtype=np.float32)  # 64 bytes in half precision
     cache = TokenCache(150)
@@ -429,7 +450,9 @@ def test_a_reranker_reads_title_and_body() -> None:
     assert text_of(hit(1, 1, "Retries: three.", title="Retries")) == "Retries: three."
 
 
-@pytest.mark.parametrize("scores", [[1.0], [1.0, float("nan")], [1.0, "x"], [1.0, 2.0, 3.0]])
+@pytest.mark.parametrize(
+    "scores", [[1.0], [1.0, float("nan")], [1.0, "x"], [1.0, 2.0, 3.0], [None, None]]
+)
 def test_scores_that_cannot_order_are_refused(scores: list[Any]) -> None:
     with pytest.raises(ValueError):
         checked_scores(scores, 2)

@@ -279,7 +279,7 @@ def test_a_tracer_that_fails_costs_no_answer() -> None:
         def set_attribute(self, name: str, value: Any) -> None:
             raise RuntimeError("exporter is gone")
 
-    telemetry._set(Broken(), {"remem.k": 8})
+    telemetry.describe(Broken(), {"remem.k": 8})
 
 
 def test_a_plain_recall_is_one_round_trip_and_a_cached_one_too(

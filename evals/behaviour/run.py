@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from evals.behaviour.calibration import calibrate
 from evals.behaviour.texts import LOW_OVERLAP, NOTES, Memory, Prompt, Texts, shows
 from evals.metrics import percentile
 from remem_pg import ContextResult, ContextSettings, MarkdownProvider, Remem
@@ -61,7 +62,13 @@ def run(
             fill(client, texts)
             outcomes = ask_all(client, texts)
             failure = fail(client.workspace(f"{workspace}:failure"), texts)
-        document["models"][name] = {"model": model.id, **summary(outcomes), "failure": failure}
+            signals = client.plan("apples").plan.signals
+        document["models"][name] = {
+            "model": model.id,
+            **summary(outcomes),
+            "failure": failure,
+            "calibration": calibrate(model, signals["semantic"]["minimum"]),
+        }
     return document
 
 

@@ -230,7 +230,7 @@ def behaviour(
         typer.Option(help="A database to use, as for locomo; without it, an embedded server."),
     ] = None,
 ) -> None:
-    """What the planner and context bring and leave out, on prompts of our own, by kind of prompt."""
+    """What the planner and context bring and leave out, by kind of prompt."""
     progress = Console(stderr=True, highlight=False)
     try:
         models = {name: open_model(name) for name in model or ("hash", "minilm")}

@@ -182,7 +182,7 @@ begin
     from unnest(matches) with ordinality f (topic_no, topic_id, title, score, signal, unresolved, scope, scope_ref, providers, n)
     cross join lateral (select remem._shared_words(context, f.topic_no) as n offset 0) w
     cross join lateral (select remem._word_evidence(context, f.topic_no, w.n, v_vector) as score offset 0) s
-    where s.score >= (context.options ->> 'minimum_confidence')::float8 and w.n > 1
+    where s.score >= (context.options ->> 'minimum_confidence')::float8 and (w.n > 1 or w.n = 1 and cardinality(context.tokens) > 1)
     order by s.score desc, f.n limit (context.options ->> 'max_topics')::int);
 end
 $$;
@@ -217,6 +217,11 @@ declare
   v_phrase int;
   v_explained boolean;
   v_sure boolean[] := '{}';
+  -- A small model is one of English: texts of another language are alike to it for being in that language.
+  v_foreign boolean := (
+    select count(*) filter (where g.language <> 'english') > count(*) filter (where g.language = 'english')
+    from unnest(remem._phrase_tokens(context.words)) t (token)
+    join remem.generic_word g on g.workspace in (context.workspace, '') and g.word = t.token);
 begin
   foreach v_topic in array topics loop
     v_shared := remem._shared_words(context, v_topic.topic_no);
@@ -235,10 +240,10 @@ begin
       from remem.topic t cross join lateral unnest(t.key || t.alias_keys) p (phrase)
       where t.workspace = context.workspace and t.topic_no = v_topic.topic_no and strpos(context.words, ' ' || p.phrase || ' ') > 0);
     v_sure := array_append(v_sure, coalesce(case
-      when v_cosine >= v_clear or v_cosine >= minimum and not v_explained then true
+      when v_cosine >= v_clear or v_cosine >= minimum and not v_explained and not v_foreign then true
       when v_cosine < v_floor then false
       when v_phrase > 1 or v_phrase = 1 and v_shared * 2 >= v_words then true
-      when v_shared > 1 and remem._word_evidence(context, v_topic.topic_no, v_shared, v_hash) >= (context.options ->> 'minimum_confidence')::float8 then true
+      when v_shared > 1 and v_shared * 2 >= v_words and remem._word_evidence(context, v_topic.topic_no, v_shared, v_hash) >= (context.options ->> 'minimum_confidence')::float8 then true
       when v_shared > 1 and v_shared * 2 >= v_words then cardinality(context.continuity) > 0 or v_cosine >= minimum
       else remem._similar_without_any(context.workspace, v_topic.topic_no, v_distinct, v_hash_minimum, c_without_one) end, false));
   end loop;

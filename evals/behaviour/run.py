@@ -15,7 +15,11 @@ from evals.metrics import percentile
 from remem_pg import ContextResult, ContextSettings, MarkdownProvider, Remem
 from remem_pg.embedding.base import EmbeddingModel
 
-TIGHT = ({}, {"recall_budget": 500, "provider_budget": 260}, {"catalog_budget": 0})
+TIGHT: tuple[dict[str, Any], ...] = (
+    {"recall_budget": 500, "provider_budget": 260},
+    {"catalog_budget": 0},
+)
+"""Budgets that are tried beside the default ones."""
 SLOW_MS = 150
 
 
@@ -106,7 +110,7 @@ def ask(client: Remem, texts: Texts, prompt: Prompt, notes: MarkdownProvider) ->
     wanted = [*((t, t in said) for t in prompt.topics), *((r, r in shown) for r in prompt.records)]
     allowed = texts.on_topic(prompt) | _copies(texts, prompt)
     over = list(over_budget(result, {}))
-    for changed in TIGHT[1:]:
+    for changed in TIGHT:
         over += over_budget(client.context(prompt.text, providers=[notes], **changed), changed)
     return Outcome(
         prompt=prompt,
@@ -149,9 +153,9 @@ def over_budget(result: ContextResult, changed: Mapping[str, Any]) -> Iterable[s
     head, found, recalled = result.text.partition("Recalled:\n")
     closing = result.text[result.text.rfind("</") :] if result.text else ""
     frame = head if "Known topics:\n" not in head else ""
-    if result.text and settings.catalog_budget:
-        if len(head.encode()) + len(closing.encode()) * bool(found) > settings.catalog_budget:
-            yield "catalog"
+    fenced = len(head.encode()) + len(closing.encode()) * bool(found)
+    if not frame and fenced > settings.catalog_budget:
+        yield "catalog"
     if found:
         own = (frame + found + recalled).encode() if frame else (found + recalled).encode()
         size = len(own) - (0 if frame else len(closing.encode()))

@@ -18,7 +18,7 @@ from remem_pg.steps import Flow, InTransaction, Run, Session, Together
 EVENT_SCORE = 0.4
 """The score of an event that is here because it is among the latest. It halves with each place."""
 
-NEAR_BEST = 0.6
+NEAR_BEST = 0.7
 """Share of the best hit's relevance below which another one is left out: beside an answer, what is
 only somewhat about the prompt is not wanted."""
 
@@ -194,7 +194,9 @@ def _links(session: Session, memory_ids: Sequence[UUID]) -> Flow[list[dict[str, 
     does not tell them."""
     if len(memory_ids) < 2:
         return []
-    return list((yield from _if_there(context_calls.links_between(session.workspace, memory_ids), [])))
+    return list(
+        (yield from _if_there(context_calls.links_between(session.workspace, memory_ids), []))
+    )
 
 
 def _if_there(call: calls.Call[Any], default: Any) -> Flow[Any]:

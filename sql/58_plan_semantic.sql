@@ -148,7 +148,7 @@ comment on function remem._shared_words(remem._plan_context, bigint) is 'How man
 
 -- What words say of a topic, as recall joins its two kinds of evidence: 1 - (1 - v)(1 - l), v the similarity in the built-in
 -- space, l the share of the prompt's distinctive words, weighted like those of an alias.
-create or replace function remem._word_evidence(context remem._plan_context, topic_no bigint, shared int, vector real[]) returns float8
+create or replace function remem._word_evidence(context remem._plan_context, topic_no bigint, shared int, vector real[] default null) returns float8
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -158,7 +158,11 @@ declare
   v_space remem.embedding_space := remem._space(1);
   v_near float8 := 0;
 begin
-  if v_words = 0 or 0 = all (vector) then
+  if v_words = 0 then
+    return 0;
+  end if;
+  vector := coalesce(vector, remem._hash_embed(context.query));
+  if 0 = all (vector) then
     return 0;
   end if;
   v_near := (select (1 - (e.embedding operator(@extschema:vector@.<=>) vector::@extschema:vector@.vector::@extschema:vector@.halfvec) - v_space.cosine_floor)
@@ -175,14 +179,20 @@ language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
-  v_vector real[] := remem._hash_embed(context.query);
+  v_shared int[] := array(select remem._shared_words(context, f.topic_no)
+    from unnest(matches) with ordinality f (topic_no, topic_id, title, score, signal, unresolved, scope, scope_ref, providers, n) order by f.n);
+  v_least int := case when cardinality(context.tokens) > 1 then 1 else 2 end;
+  v_vector real[];
 begin
+  if coalesce((select max(m) from unnest(v_shared) m), 0) < v_least then
+    return '{}';
+  end if;
+  v_vector := remem._hash_embed(context.query);
   return array(
     select (f.topic_no, f.topic_id, f.title, s.score, 'prompt token coverage', f.unresolved, f.scope, f.scope_ref, f.providers)::remem._topic_match
     from unnest(matches) with ordinality f (topic_no, topic_id, title, score, signal, unresolved, scope, scope_ref, providers, n)
-    cross join lateral (select remem._shared_words(context, f.topic_no) as n offset 0) w
-    cross join lateral (select remem._word_evidence(context, f.topic_no, w.n, v_vector) as score offset 0) s
-    where s.score >= (context.options ->> 'minimum_confidence')::float8 and (w.n > 1 or w.n = 1 and cardinality(context.tokens) > 1)
+    cross join lateral (select remem._word_evidence(context, f.topic_no, v_shared[f.n::int], v_vector) as score offset 0) s
+    where v_shared[f.n::int] >= v_least and s.score >= (context.options ->> 'minimum_confidence')::float8
     order by s.score desc, f.n limit (context.options ->> 'max_topics')::int);
 end
 $$;
@@ -208,7 +218,6 @@ declare
   v_clear float8 := v_floor + c_clear * ((context.space).cosine_full - v_floor);
   v_content text[] := array(select t.token from unnest(context.tokens, context.counts) t (token, counts) where t.counts);
   v_words int := cardinality(v_content);
-  v_hash real[] := remem._hash_embed(context.query);
   v_hash_minimum float8 := case when (context.space).space_no = 1 then minimum else remem._semantic_minimum(remem._space(1)) end;
   v_distinct text[] := array(select distinct w from unnest(string_to_array(distinctive, ' ')) w where w <> '');
   v_topic remem._topic_match;
@@ -243,7 +252,7 @@ begin
       when v_cosine >= v_clear or v_cosine >= minimum and not v_explained and not v_foreign then true
       when v_cosine < v_floor then false
       when v_phrase > 1 or v_phrase = 1 and v_shared * 2 >= v_words then true
-      when v_shared > 1 and v_shared * 2 >= v_words and remem._word_evidence(context, v_topic.topic_no, v_shared, v_hash) >= (context.options ->> 'minimum_confidence')::float8 then true
+      when v_shared > 1 and v_shared * 2 >= v_words and remem._word_evidence(context, v_topic.topic_no, v_shared) >= (context.options ->> 'minimum_confidence')::float8 then true
       when v_shared > 1 and v_shared * 2 >= v_words then cardinality(context.continuity) > 0 or v_cosine >= minimum
       else remem._similar_without_any(context.workspace, v_topic.topic_no, v_distinct, v_hash_minimum, c_without_one) end, false));
   end loop;

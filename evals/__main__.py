@@ -12,6 +12,9 @@ from rich.console import Console
 from evals import ablation as ablations
 from evals import plan as plans
 from evals import report, scale_report
+from evals.behaviour import page as behaviour_page
+from evals.behaviour import run as behaviours
+from evals.behaviour import texts as behaviour_texts
 from evals.database import database, temporary_server
 from evals.dataset import DatasetError, load
 from evals.locomo import MODES
@@ -211,6 +214,35 @@ def plan(
         report.print_json(document)
     else:
         typer.echo(plans.page(document))
+
+
+@app.command()
+def behaviour(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of tables.")
+    ] = False,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="hash, minilm, auto, or a model's directory; may be given again."),
+    ] = None,
+    dsn: Annotated[
+        str | None,
+        typer.Option(help="A database to use, as for locomo; without it, an embedded server."),
+    ] = None,
+) -> None:
+    """What the planner and context bring and leave out, by kind of prompt."""
+    progress = Console(stderr=True, highlight=False)
+    try:
+        models = {name: open_model(name) for name in model or ("hash", "minilm")}
+        with database(dsn) as where:
+            document = behaviours.run(where, behaviour_texts.load(), models, progress.print)
+    except (ModelUnavailable, RememError, OSError, ValueError) as error:
+        progress.print(str(error), style="red", markup=False)
+        raise typer.Exit(1) from error
+    if as_json:
+        report.print_json(document)
+    else:
+        typer.echo(behaviour_page.page(document))
 
 
 if __name__ == "__main__":

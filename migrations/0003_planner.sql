@@ -148,7 +148,12 @@ from (values
     ' wie wo warum wann wer wen wem welche welcher welches ist sind waren sein bist habe haben hatte hatten hast wird werden'
     ' wurde wurden kann kannst konnen konnte soll sollte sollten muss mussen mochte ich du er sie es wir ihr mich mir dich dir uns'
     ' euch unser unsere mein meine dein deine nicht kein keine auf aus bei nach von vom zu zum zur uber unter vor hinter durch gegen'
-    ' ohne um im am auch nur noch schon sehr mal bitte danke uns fur'),
+    ' ohne um im am auch nur noch schon sehr mal bitte danke uns fur dass ob weil damit da dort hier jetzt doch eben etwa seit bis ab'
+    ' zwischen wahrend wegen beim ins sich selbst diese dieser dieses diesen diesem jene jener jenes jede jeder jedes jeden jedem'
+    ' meiner meinen meinem meines unserer unseren unserem unseres ihre ihrer ihren ihrem ihres seine seiner seinen seinem seines'
+    ' deine deiner deinen deinem keiner keinen keinem keines alle alles allen aller viel viele vielen manche einige etwas nichts'
+    ' jemand niemand welchen welchem gibt geben macht machen tun geht gehen darf durfen wollen wollte hattest hattet seid davon'
+    ' dafur dazu daran darum'),
   ('french', 'projet projets travail le la les un une des du de et ou mais si que qui quoi dont quand comment pourquoi est sont etait'
     ' etaient etre suis es sommes etes ai avons avez avait je tu il elle nous vous ils elles me te se mon ma ta tes'
     ' sa ses notre nos votre vos leur leurs ce cet cette ces ne pas dans sur avec sans sous par au aux en y merci l d qu j n'),

@@ -89,6 +89,19 @@ def links_between(workspace: str, memory_ids: Sequence[UUID]) -> calls.Call[list
     return calls.build("links_between", arguments, lambda reply: list(reply.value()), read=True)
 
 
+def topic_memories(
+    workspace: str, topic_ids: Sequence[UUID], k: int, options: Mapping[str, Any]
+) -> calls.Call[list[dict[str, Any]]]:
+    """The memories of these topics: memory_id, topic_id, relevance to the topic."""
+    arguments: dict[str, tuple[str, Any]] = {
+        "workspace": ("text", checks.text(workspace, "workspace")),
+        "topic_ids": ("uuid[]", [checks.identifier(each, "topic_ids") for each in topic_ids]),
+        "k": ("integer", checks.integer(k, "k")),
+        "options": ("jsonb", checks.document(options, "options")),
+    }
+    return calls.build("topic_memories", arguments, lambda reply: list(reply.value()), read=True)
+
+
 def put_topic(workspace: str, fields: Mapping[str, Any]) -> calls.Call[UUID]:
     """A topic in the catalog; answers its id."""
     arguments = _described(workspace, fields, TOPIC)

@@ -49,6 +49,17 @@ end
 $$;
 comment on function remem._phrase_tokens(text) is 'The distinct tokens of a text; what topics and prompts share.';
 
+-- Inflected forms of a word as one: charges and charge, Rechnungen and Rechnung. Prompts come in any language, so English
+-- endings go first, then German ones; of a word of another language little goes.
+create or replace function remem._topic_stem(token text) returns text
+language sql immutable strict parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select coalesce((ts_lexize('german_stem', e.word))[1], e.word)
+  from (select coalesce((ts_lexize('english_stem', token))[1], token) as word offset 0) e
+$$;
+comment on function remem._topic_stem(text) is 'The form of a word in which topics and prompts share it.';
+
 -- What is embedded of a topic.
 create or replace function remem._topic_text(title text, aliases text[], summary text, tags text[]) returns text
 language sql immutable parallel safe
@@ -112,9 +123,10 @@ begin
       union all
       select -2, remem._phrase_words(remem._fold(t.summary)) where t.summary is not null
     ) p
-    cross join lateral unnest(remem._phrase_tokens(p.words)) k (token)
+    cross join lateral (
+      select distinct remem._topic_stem(w.token) as token from unnest(remem._phrase_tokens(p.words)) w (token)
+      where not exists (select from remem.generic_word g where g.workspace in (_index_topics.workspace, '') and g.word = w.token)) k
     where t.workspace = _index_topics.workspace and t.topic_no = any (topic_nos)
-      and not exists (select from remem.generic_word g where g.workspace in (_index_topics.workspace, '') and g.word = k.token)
   ) s;
 end
 $$;
@@ -147,8 +159,8 @@ as $$
 $$;
 comment on function remem._merged_topic(jsonb) is 'A catalog entry merged from what its sources contributed.';
 
--- Sets (or with null takes away) what one source says about an entry. The caller holds the entry's lock. In a workspace of
--- the built-in space the vector is made here; in another, one of a former text is dropped.
+-- Sets (or with null takes away) what one source says about an entry. The caller holds the entry's lock. The vector
+-- in the built-in space is made here; one of a former text in another is dropped.
 create or replace function remem._put_part(
   workspace remem.workspace, scope text, scope_ref text, key text, source text, part jsonb
 ) returns remem.topic
@@ -203,10 +215,8 @@ begin
     delete from remem.topic_embedding e
     using remem.embedding_space s  -- by the whole key: one probe a space
     where e.workspace = workspace.workspace and e.space_no = s.space_no and e.topic_no = v_new.topic_no;
-    if workspace.space_no = 1 then
-      v_vector := remem._hash_embed(v_text);
-      perform remem._set_topic_vector(v_new, 1, case when not 0 = all (v_vector) then v_vector end);
-    end if;
+    v_vector := remem._hash_embed(v_text);  -- in every workspace: a second opinion beside its own space
+    perform remem._set_topic_vector(v_new, 1, case when not 0 = all (v_vector) then v_vector end);
   end if;
   return v_new;
 end

@@ -160,13 +160,15 @@ as $$
 $$;
 comment on function remem._context_owners(jsonb) is 'The owners whose topics a context may see.';
 
--- The similarity at which a topic or provider qualifies, of a space that has no setting of its own: as far between the
--- cosines where this model starts and ends to mean something as 0.55 lies for the hash space.
+-- The similarity at which a topic or provider qualifies, of a space that has no setting of its own: 0.55 in the built-in
+-- one, in others three tenths of the way between the cosines where the model starts and ends to mean something. That is
+-- 0.35 for MiniLM, found with the pairs of `python -m evals behaviour` (docs/planner.md).
 create or replace function remem._semantic_minimum(space remem.embedding_space) returns float8
 language sql immutable parallel safe
 set search_path = pg_catalog, remem, pg_temp
 as $$
-  select round((space.cosine_floor + (space.cosine_full - space.cosine_floor) * 0.4565)::numeric, 3)::float8
+  select case when space.space_no = 1 then 0.55
+    else round((space.cosine_floor + (space.cosine_full - space.cosine_floor) * 0.3)::numeric, 3)::float8 end
 $$;
 comment on function remem._semantic_minimum(remem.embedding_space) is 'The default semantic minimum of a space.';
 

@@ -39,26 +39,24 @@ begin
     v_prompt := left(v_prompt, c_analysed / 2) || E'\n' || right(v_prompt, c_analysed / 2);
   end if;
   v_context.words := remem._phrase_words(remem._fold(v_prompt));
-  v_context.tokens := remem._phrase_tokens(v_context.words);
   if (v_context.options ->> 'continuity')::boolean then
     v_context.continuity := array(
       select distinct p.phrase from remem.continuity_phrase p
       where p.workspace in ('', _open_plan.workspace) and strpos(v_context.words, ' ' || p.phrase || ' ') > 0 order by p.phrase);
   end if;
-  if cardinality(v_context.continuity) = 0 then
-    v_context.counts := array_fill(true, array[cardinality(v_context.tokens)]);
-  else
-    -- The words of such a phrase are no evidence for a topic: "last time" says nothing about time tracking.
-    v_rest := v_context.words;
-    foreach v_phrase in array v_context.continuity loop
-      v_rest := replace(replace(v_rest, ' ' || v_phrase || ' ', '  '), ' ' || v_phrase || ' ', ' ');
-    end loop;
-    v_context.counts := array(
-      select r.token is not null
-      from unnest(v_context.tokens) with ordinality t (token, n)
-      left join unnest(remem._phrase_tokens(v_rest)) r (token) on r.token = t.token
-      order by t.n);
-  end if;
+  -- The words of such a phrase are no evidence for a topic: "last time" says nothing about time tracking.
+  v_rest := v_context.words;
+  foreach v_phrase in array v_context.continuity loop
+    v_rest := replace(replace(v_rest, ' ' || v_phrase || ' ', '  '), ' ' || v_phrase || ' ', ' ');
+  end loop;
+  select coalesce(array_agg(s.stem order by s.stem), '{}'), coalesce(array_agg(s.counts order by s.stem), '{}')
+  into v_context.tokens, v_context.counts
+  from (
+    select remem._topic_stem(t.token) as stem, bool_or(r.token is not null) as counts
+    from unnest(remem._phrase_tokens(v_context.words)) t (token)
+    left join unnest(remem._phrase_tokens(v_rest)) r (token) on r.token = t.token
+    where not exists (select from remem.generic_word g where g.workspace in (_open_plan.workspace, '') and g.word = t.token)
+    group by 1) s;
 
   select array_agg(p.provider_id order by p.provider_id <> 'postgres', p.provider_id) filter (where p.enabled),
     array_agg(p.name order by p.provider_id <> 'postgres', p.provider_id) filter (where p.enabled),

@@ -37,16 +37,16 @@ end
 $$;
 comment on function remem._request(remem._plan_context, text, text, int) is 'One request of a plan.';
 
-create or replace function remem._plan_topics(topics remem._topic_match[]) returns jsonb
+create or replace function remem._plan_topics(topics remem._topic_match[], sure boolean[]) returns jsonb
 language sql immutable
 set search_path = pg_catalog, remem, pg_temp
 as $$
   select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object('id', t.topic_id, 'title', t.title, 'score', round(t.score::numeric, 4),
-    'signal', t.signal, 'unresolved', t.unresolved, 'scope', t.scope, 'scopeRef', t.scope_ref,
+    'signal', t.signal, 'sure', sure[t.n], 'unresolved', t.unresolved, 'scope', t.scope, 'scopeRef', t.scope_ref,
     'providers', to_jsonb(case when t.providers = '{}' then '{postgres}' else t.providers end))) order by t.n), '[]')
   from unnest(topics) with ordinality t (topic_no, topic_id, title, score, signal, unresolved, scope, scope_ref, providers, n)
 $$;
-comment on function remem._plan_topics(remem._topic_match[]) is 'Topics as a plan shows them.';
+comment on function remem._plan_topics(remem._topic_match[], boolean[]) is 'Topics as a plan shows them.';
 
 -- The plan after both stages. The caller has authorised.
 create or replace function remem._plan(workspace text, prompt text, prompt_embedding real[], options jsonb) returns jsonb
@@ -74,6 +74,7 @@ declare
   v_skipped text;
   v_distinctive text;
   v_qualified remem._topic_match[];
+  v_sure boolean[];
 begin
   perform remem._check_query(prompt, 1);
   v_context := remem._open_plan(workspace, prompt, remem._check_plan_options(options));
@@ -116,13 +117,16 @@ begin
       if v_vector.vector is null then
         v_skipped := v_vector.problem;
       else
-        v_meaning := remem._plan_meaning(v_context, v_vector.vector);
+        v_meaning := remem._plan_meaning(v_context, v_vector.vector, (v_context.space).space_no);
         if v_meaning.compared < least(v_context.topics, (v_context.options ->> 'catalog_limit')::int) and (v_context.space).space_no <> 1 then
           v_degraded := array_append(v_degraded, 'stale_topics');  -- the built-in space lacks only texts without features
         end if;
         v_semantic := jsonb_build_object('attempted', true, 'compared', v_meaning.compared,
           'best_topic', round(v_meaning.matches[1].score::numeric, 4), 'best_provider', round(v_meaning.similarities[1]::numeric, 4));
-        v_qualified := remem._qualified_by_meaning(v_context, v_meaning.matches, v_minimum, v_distinctive);
+        v_qualified := remem._qualified_by_meaning(v_context, v_meaning.matches, v_minimum, v_distinctive, (v_context.space).space_no);
+        if (v_context.space).space_no <> 1 and cardinality(v_qualified) = 0 and v_stage in ('none', 'continuity') then
+          v_qualified := remem._second_opinion(v_context, v_distinctive);
+        end if;
         if v_qualified[1].score is not null and (v_stage = 'none' or v_qualified[1].score > v_confidence) then
           v_topics := v_qualified;
           v_stage := 'semantic';
@@ -140,6 +144,14 @@ begin
             where s.similarity >= v_minimum and s.n <= (v_context.options ->> 'max_topics')::int);
         end if;
       end if;
+      if v_stage in ('none', 'continuity') then
+        v_qualified := remem._covering_topics(v_context, v_found);
+        if cardinality(v_qualified) > 0 then
+          v_topics := v_qualified;
+          v_stage := 'deterministic';
+          v_confidence := v_topics[1].score;
+        end if;
+      end if;
     exception when others then
       -- Whatever breaks the comparison, the deterministic plan stands.
       v_degraded := array_append(v_degraded, 'semantic_failed');
@@ -150,6 +162,13 @@ begin
   v_timings := v_timings || jsonb_build_object('semantic', remem._ms(v_at));
 
   if cardinality(v_topics) > 0 then
+    begin
+      v_distinctive := coalesce(v_distinctive, remem._distinctive(v_context));
+      v_vector := remem._prompt_vector(v_context, case when (v_context.options ->> 'semantic')::boolean then prompt_embedding end);
+      v_sure := remem._sure_topics(v_context, v_topics, v_vector.vector, v_minimum, v_distinctive);
+    exception when others then
+      v_sure := null;  -- nothing is sure when a comparison is broken
+    end;
     v_routed := remem._topic_requests(v_context, v_topics);
     v_requests := v_routed.requests;
     v_degraded := v_degraded || v_routed.missing;
@@ -160,7 +179,7 @@ begin
   end if;
   return jsonb_build_object(
     'shouldRetrieve', v_requests <> '[]', 'confidence', round(v_confidence::numeric, 4), 'stage', v_stage,
-    'topics', remem._plan_topics(v_topics), 'requests', v_requests, 'catalog', v_catalog, 'degraded', to_jsonb(v_degraded),
+    'topics', remem._plan_topics(v_topics, v_sure), 'requests', v_requests, 'catalog', v_catalog, 'degraded', to_jsonb(v_degraded),
     'signals', jsonb_build_object('continuity', to_jsonb(v_context.continuity), 'semantic', v_semantic),
     'trace', jsonb_build_object('space', (v_context.space).name, 'catalogEntries', v_context.topics, 'semanticAttempted', v_semantic -> 'attempted',
       'catalogMatches', (select coalesce(jsonb_agg(jsonb_build_object('id', f.topic_id, 'title', f.title, 'score', round(f.score::numeric, 4),

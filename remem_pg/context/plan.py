@@ -24,6 +24,10 @@ class Topic:
     title: str
     score: float
     id: str | None = None
+    sure: bool = False
+    """Whether it is meant beyond a shared word, so that its memories may be shown though they do
+    not answer the prompt by themselves."""
+    providers: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
         return {"id": self.id, "title": self.title, "score": self.score}
@@ -165,7 +169,9 @@ def _topic(value: Any) -> Topic:
         raise ValueError("a topic has a title")
     identity = value.get("id")
     title = str(value.get("title") or "")
-    return Topic(title, _share(value.get("score")), None if identity is None else str(identity))
+    identity = None if identity is None else str(identity)
+    providers = tuple(map(str, _members(value.get("providers"))))
+    return Topic(title, _share(value.get("score")), identity, value.get("sure") is True, providers)
 
 
 def _members(value: Any) -> Sequence[Any]:

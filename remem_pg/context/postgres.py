@@ -8,6 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from remem_pg import calls, context_calls, recall_flow
+from remem_pg.context.plan import Topic
+from remem_pg.context.provider import POSTGRES
 from remem_pg.context.record import Record, Reference
 from remem_pg.context.scope import Scope
 from remem_pg.models import Hit, Memory, RecallResult
@@ -16,19 +18,72 @@ from remem_pg.steps import Flow, InTransaction, Run, Session, Together
 EVENT_SCORE = 0.4
 """The score of an event that is here because it is among the latest. It halves with each place."""
 
+NEAR_BEST = 0.7
+"""Share of the best hit's relevance below which another one is left out: beside an answer, what is
+only somewhat about the prompt is not wanted."""
+
+UNSURE = 1.4
+"""How much more relevance is asked of a hit where the topics hang on a single word, which the hit
+may share by chance too."""
+
 CONFLICTING = ("contradicts", "conflicts_with")
 AGREEING = ("not_conflict", "compatible")
 
 
 def search(
-    session: Session, query: str, scope: Scope, limit: int, min_relevance: float, vectors: bool
+    session: Session,
+    query: str,
+    scope: Scope,
+    limit: int,
+    min_relevance: float,
+    vectors: bool,
+    topics: Sequence[Topic] = (),
 ) -> Flow[list[Record]]:
-    """What ``recall`` finds within the scope. ``vectors`` False: by words alone, because the model
-    has failed on this prompt already."""
+    """What ``recall`` finds within the scope, then what is remembered of the topics that are surely
+    meant. ``vectors`` False: by words alone, because the model has failed on this prompt
+    already."""
+    if topics and not any(topic.sure for topic in topics):
+        min_relevance = min(1.0, UNSURE * min_relevance)
     options: dict[str, Any] = {"filter": scope.filter(), "min_relevance": min_relevance}
     records = yield from _recalled(session, query, limit, options, vectors)
+    records = merged(records, (yield from _of_topics(session, scope, limit, topics)), limit)
     links = yield from _links(session, [UUID(record.id) for record in records])
     return with_links(records, links)
+
+
+def _of_topics(
+    session: Session, scope: Scope, limit: int, topics: Sequence[Topic]
+) -> Flow[list[Record]]:
+    """The memories of the topics that are surely meant: as relevant as they are to their topic, as
+    far as the topic is to the prompt. Without them the hits still stand."""
+    own = [topic for topic in topics if topic.sure and topic.id and POSTGRES in topic.providers]
+    certain = {str(topic.id): topic.score for topic in own}
+    if not certain:
+        return []
+    call = context_calls.topic_memories(
+        session.workspace, list(map(UUID, certain)), limit, {"filter": scope.filter()}
+    )
+    scores: dict[str, float] = {}
+    for found in (yield from _if_there(call, [])):
+        score = float(found["relevance"]) * certain[str(found["topic_id"])]
+        name = str(found["memory_id"])
+        scores[name] = max(scores.get(name, 0.0), score)
+    memories = yield Run(context_calls.get_many(session.workspace, list(map(UUID, scores))))
+    live = [m for m in memories if not m.superseded_at and not m.forgotten_at]
+    records = [record_of(memory, scores[str(memory.memory_id)]) for memory in live]
+    return sorted(records, key=lambda record: -record.score)
+
+
+def merged(hits: Sequence[Record], more: Sequence[Record], limit: int) -> list[Record]:
+    """Both, each memory once with its better score. A hit gives what recall knows besides."""
+    found = {record.id: record for record in hits}
+    for record in more:
+        known = found.get(record.id)
+        if known is None:
+            found[record.id] = record
+        elif record.score > known.score:
+            found[record.id] = replace(known, score=record.score)
+    return sorted(found.values(), key=lambda record: -record.score)[:limit]
 
 
 def events(
@@ -75,6 +130,8 @@ def records_of(hits: Sequence[Hit], memories: Iterable[Memory]) -> Iterable[Reco
     for hit in hits:
         memory = by_id.get(hit.memory_id)
         if memory is None or memory.superseded_at or memory.forgotten_at:
+            continue
+        if hit.relevance < NEAR_BEST * level:
             continue
         share = max(0.0, hit.score) / best if best > 0 else 1.0
         copies = tuple(_copies(hit.duplicates))
@@ -137,17 +194,20 @@ def _links(session: Session, memory_ids: Sequence[UUID]) -> Flow[list[dict[str, 
     does not tell them."""
     if len(memory_ids) < 2:
         return []
-    call = context_calls.links_between(session.workspace, memory_ids)
+    return list(
+        (yield from _if_there(context_calls.links_between(session.workspace, memory_ids), []))
+    )
 
-    def read() -> Flow[list[dict[str, Any]]]:
-        links: list[dict[str, Any]] = yield Run(call)
-        return links
+
+def _if_there(call: calls.Call[Any], default: Any) -> Flow[Any]:
+    """The answer of a call that a database of an older version may not know, or the default."""
+
+    def read() -> Flow[Any]:
+        return (yield Run(call))
 
     try:
         if (yield InTransaction()):
-            found = yield Together(read())
-        else:
-            found = yield Run(call)
-    except Exception:  # the search is worth more than its links
-        return []
-    return list(found)
+            return (yield Together(read()))
+        return (yield Run(call))
+    except Exception:  # the search is worth more than what this adds
+        return default

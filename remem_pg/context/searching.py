@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remem_pg.context import postgres
@@ -29,7 +30,8 @@ def gathered(asked: Asked, vectors: bool) -> Flow[list[Ranked]]:
     for request in trace.plan.requests:
         limits[request.provider] = request.limit
         if request.provider == POSTGRES:
-            jobs[POSTGRES] = _postgres(asked, request, postgres.search, vectors)
+            search = partial(postgres.search, topics=trace.plan.topics)
+            jobs[POSTGRES] = _postgres(asked, request, search, vectors)
             if settings.episodic and trace.plan.continuity:
                 limits[EVENTS] = request.limit
                 jobs[EVENTS] = _postgres(asked, request, postgres.events, vectors)

@@ -69,7 +69,7 @@ class ContextSettings:
     planner: PlannerHook | None = None
     providers: tuple[Provider, ...] = ()
     max_results: int = 8
-    min_relevance: float = 0.2
+    min_relevance: float = 0.5
     body_limit: int = 2_000
     episodic: bool = False
     catalog_budget: int = 600

@@ -118,6 +118,7 @@ WORKING: dict[str, dict[str, Any]] = {
     "render": {"workspace": WORKSPACE, "hits": "{}"},
     "revoke_access": {"role": "pg_monitor", "workspace": WORKSPACE},
     "route_of": {"workspace": WORKSPACE, "query": "what did we decide?"},
+    "topic_memories": {"workspace": WORKSPACE, "topic_ids": [LINKED[0]]},
     "unrelate": {"workspace": WORKSPACE, "src": LINKED[0], "dst": LINKED[1]},
     "version": {},
 }

@@ -65,6 +65,7 @@ LEVELS = {
     "render": "read",
     "revoke_access": "database",
     "route_of": "read",
+    "topic_memories": "read",
     "unrelate": "write",
     "version": "any",
 }

@@ -125,7 +125,7 @@ def readers(conn: Connection) -> list[Door]:
     names |= {"recall_many", "recall_arm", "recall_from", "recall_from_explain"}
     names |= {"render", "route_of", "version", "plan", "list_topics", "list_providers"}
     names |= {"list_continuity_phrases", "list_generic_words", "catalog_without_embedding"}
-    names |= {"links_between"}
+    names |= {"links_between", "topic_memories"}
     found = [door for door in doors(conn) if door.name in names]
     assert len(found) == len(names)
     return found

@@ -91,21 +91,21 @@ def test_it_replaces_a_plan_only_with_higher_confidence(flat: Connection) -> Non
 def test_the_minimum_belongs_to_the_space(flat: Connection) -> None:
     put_topic(flat, W, "Cider press", embedding=at(0.45))
     found = plan(flat, W, "apples", embedding=UP)
-    # As far between the space's thresholds (0.2 and 0.7) as 0.55 lies between those of the hash.
-    assert found["signals"]["semantic"]["minimum"] == pytest.approx(0.428, abs=1e-3)
+    # Three tenths of the way between the space's thresholds, 0.2 and 0.7.
+    assert found["signals"]["semantic"]["minimum"] == pytest.approx(0.35, abs=1e-3)
     assert titles(found) == ["Cider press"]
-    put_topic(flat, W, "Cider press", embedding=at(0.40))
+    put_topic(flat, W, "Cider press", embedding=at(0.33))
     assert plan(flat, W, "apples", embedding=UP)["stage"] == "none"
     call(
         flat,
         "put_plan_setting",
         workspace=None,
         name="semantic_minimum_similarity",
-        value="0.39",
+        value="0.32",
         space="flat",
     )
     assert plan(flat, W, "apples", embedding=UP)["stage"] == "semantic"
-    assert plan(flat, "elsewhere", "apples")["signals"]["semantic"]["minimum"] == 0.39
+    assert plan(flat, "elsewhere", "apples")["signals"]["semantic"]["minimum"] == 0.32
     assert plan(flat, W, "apples", embedding=UP, semantic_minimum_similarity=0.5)["topics"] == []
 
 
@@ -202,9 +202,10 @@ def test_vectors_of_another_space_are_not_compared(flat: Connection) -> None:
     put_topic(flat, W, "Cider press", embedding=UP)
     flat.execute("update remem.workspace set space_no = 1")
     found = plan(flat, W, "apples", embedding=[1.0] + [0.0] * 383)
-    assert found["signals"]["semantic"]["compared"] == 0
-    (row,) = call(flat, "catalog_without_embedding", workspace=W)
-    assert (row[0], row[2]) == ("topic", "Cider press")
+    assert found["stage"] == "none"
+    # The built-in space has a vector of every topic, made of its words.
+    assert found["signals"]["semantic"]["compared"] == 1
+    assert call(flat, "catalog_without_embedding", workspace=W) == []
 
 
 def test_topics_without_a_vector_are_listed_named_and_filled_in(flat: Connection) -> None:

@@ -1,0 +1,81 @@
+-- topic_memories: what is remembered of a topic, whatever a prompt calls it.
+
+create or replace function remem.topic_memories(
+  workspace text, topic_ids uuid[], k int default 8, options jsonb default '{}'
+) returns jsonb
+language plpgsql stable security definer
+set search_path = pg_catalog, remem, pg_temp
+set jit = off
+as $$
+begin
+  perform remem._authorize(workspace, 'read');
+  perform remem._check_query('', k);
+  if topic_ids is null or cardinality(topic_ids) > 50 then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'topic_ids', 'got', cardinality(topic_ids), 'limit', 50), 'Name up to 50 topics');
+  end if;
+  return remem._topic_memories(workspace, topic_ids, k, options);
+end
+$$;
+comment on function remem.topic_memories(text, uuid[], int, jsonb) is
+  'The memories of some topics: those that have a topic''s title or alias as topic_key or title, and those that its text recalls well, by a vector only where the topic has one. A list of objects with memory_id, topic_id and relevance (0 to 1, to the topic), at most k of each topic, best first. Options are those of recall: filter, kinds, scopes and so on. Unknown ids are passed over.';
+
+-- By its own text a topic finds what belongs to it far better than the rest; what is far behind the best is left out.
+create or replace function remem._topic_memories(workspace text, topic_ids uuid[], k int, options jsonb) returns jsonb
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  c_least constant float8 := 0.2;
+  c_share constant float8 := 0.7;  -- of the best one's relevance
+  v_filter jsonpath := remem._row_filter(workspace, remem._check_options(options));
+  v_space_no int := (select w.space_no from remem.workspace w where w.workspace = _topic_memories.workspace);
+  v_topic record;
+  v_named jsonpath;
+  v_hits remem.recall_hit[];
+  v_best float8;
+  v_found jsonb := '[]';
+begin
+  for v_topic in
+    select t.topic_id, t.title, t.aliases, t.summary, t.tags, e.embedding::@extschema:vector@.vector::real[] as vector
+    from unnest(topic_ids) with ordinality i (topic_id, n)
+    join remem.topic t on t.workspace = _topic_memories.workspace and t.topic_id = i.topic_id
+    left join remem.topic_embedding e on e.workspace = t.workspace and e.space_no = v_space_no and e.topic_no = t.topic_no
+    order by i.n
+  loop
+    -- Signs of the query language are none in a title.
+    v_hits := (remem._recall(workspace, translate(remem._topic_text(v_topic.title, v_topic.aliases, v_topic.summary, v_topic.tags), '"-', '  '),
+      v_topic.vector, k, (options - '{kind,expanded,expanded_embeddings,explain}'::text[])
+        || jsonb_build_object('min_relevance', c_least, 'space', (remem._space(v_space_no)).name, 'graph', 'never'))).hits;
+    v_named := remem._named_filter(workspace, array[v_topic.title] || v_topic.aliases);
+    v_best := (select max(h.relevance) from unnest(v_hits) h);
+    v_found := v_found || coalesce((
+      select jsonb_agg(jsonb_build_object('memory_id', f.memory_id, 'topic_id', v_topic.topic_id, 'relevance', f.relevance) order by f.relevance desc, f.memory_id)
+      from (
+        select u.memory_id, max(u.relevance) as relevance
+        from (
+          select h.memory_id, round(h.relevance::numeric, 4) as relevance from unnest(v_hits) h where h.relevance >= c_share * v_best
+          union all
+          (select m.memory_id, 1 from remem.memory m
+          where m.workspace = _topic_memories.workspace
+            and m.attrs @@ v_named
+            and m.superseded_at is null and m.forgotten_at is null and (v_filter is null or m.attrs @@ v_filter)
+            and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())
+          order by m.memory_no desc limit k)
+        ) u
+        group by u.memory_id order by 2 desc, 1 limit k
+      ) f), '[]');
+  end loop;
+  return v_found;
+end
+$$;
+comment on function remem._topic_memories(text, uuid[], int, jsonb) is 'The memories of topics; the caller has authorised.';
+
+create or replace function remem._named_filter(workspace text, names text[]) returns jsonpath
+language sql immutable parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select format('$.workspace == %s && (%s)', to_jsonb(workspace), string_agg(format('$.topic_key == %1$s || $.title == %1$s', to_jsonb(n)), ' || '))::jsonpath
+  from unnest(names) n
+$$;
+comment on function remem._named_filter(text, text[]) is 'The predicate of memories under one of some names.';

@@ -1,0 +1,111 @@
+"""topic_memories: what is remembered of a topic; and which topics of a plan are surely meant."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from tests.support.memories import Connection, remember
+from tests.support.planner import call, plan, put_topic
+
+W = "w"
+
+
+def memories(conn: Connection, *topics: Any, **options: Any) -> dict[str, float]:
+    """The refs of the memories with their relevance."""
+    rows = conn.execute(
+        "select m.ref, (f ->> 'relevance')::float8"
+        " from jsonb_array_elements(remem.topic_memories(%s, %s::uuid[], 8, %s)) f"
+        " cross join lateral remem.get(%s, memory_id => (f ->> 'memory_id')::uuid) m",
+        [W, list(topics), Jsonb(options), W],
+    ).fetchall()
+    return dict(rows)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def churn(db: Connection) -> UUID:
+    """A topic with a memory of its key, one of its words, and one of another topic."""
+    remember(db, W, "They leave after two months.", ref="keyed", topic_key="Customer churn")
+    remember(db, W, "Why subscribers cancel: the price after the trial.", ref="words")
+    remember(db, W, "Lunch is at noon.", ref="lunch")
+    return put_topic(db, W, "Customer churn", summary="Why subscribers cancel after the trial")
+
+
+def test_a_topic_holds_what_names_it_and_what_its_text_finds(db: Connection, churn: UUID) -> None:
+    found = memories(db, churn)
+    assert set(found) == {"keyed", "words"}
+    assert found["keyed"] == 1
+
+
+def test_what_is_superseded_or_filtered_out_does_not_belong_to_it(
+    db: Connection, churn: UUID
+) -> None:
+    remember(db, W, "They leave after three months.", ref="keyed", topic_key="Customer churn")
+    assert set(memories(db, churn)) == {"keyed", "words"}
+    assert memories(db, churn, filter='$.scope == "project"') == {}
+    assert memories(db, churn, filter='$.ref == "keyed"') == {"keyed": 1}
+
+
+def test_an_unknown_topic_and_one_of_another_workspace_are_passed_over(
+    db: Connection, churn: UUID
+) -> None:
+    assert memories(db, UUID(int=7)) == {}
+    call(db, "create_workspace", workspace="other")
+    with db.transaction():
+        row = db.execute(
+            "select remem.topic_memories('other', array[%s]::uuid[])", [churn]
+        ).fetchone()
+    assert row == ([],)
+    with pytest.raises(psycopg.Error) as refused:
+        db.execute("select remem.topic_memories(%s, null)", [W])
+    assert refused.value.sqlstate == "RM001"
+
+
+def test_signs_of_the_query_language_in_a_title_are_text(db: Connection) -> None:
+    remember(db, W, "The build of the client is red.", ref="build")
+    topic = put_topic(db, W, 'Client -build "red')
+    assert set(memories(db, topic)) == {"build"}
+
+
+@pytest.mark.covers("RP6", "RP34")
+@pytest.mark.parametrize(
+    ("prompt", "sure"),
+    [
+        ("what about the Rust compiler upgrade?", True),
+        ("upgrade the compiler again, where did we stop?", True),
+        ("upgrade the rust", True),
+        ("does a compiler for Rust need much water in hot countries?", False),
+        ("upgrade my flight to business class and compile a packing list", False),
+    ],
+)
+def test_a_topic_is_sure_only_beyond_a_shared_word(db: Connection, prompt: str, sure: bool) -> None:
+    put_topic(db, W, "Rust compiler upgrade")
+    topics = plan(db, W, prompt, minimum_confidence=0.2)["topics"]
+    assert [topic["sure"] for topic in topics] == [sure]
+
+
+def test_words_are_shared_in_any_inflection(db: Connection) -> None:
+    put_topic(db, W, "Feature flag store")
+    put_topic(db, W, "Offene Rechnungen")
+    assert plan(db, W, "where are feature flags stored", semantic=False)["confidence"] == 0.76
+    (topic,) = plan(db, W, "offene Rechnung", semantic=False)["topics"]
+    assert topic["title"] == "Offene Rechnungen"
+
+
+def test_the_built_in_space_is_asked_where_the_model_sees_nothing(db: Connection) -> None:
+    flat = {"name": "flat", "backend": "test", "asset": "a", "dimensions": 2, "pooling": "none"}
+    flat |= {"normalization": "none", "dtype": "float32"}
+    thresholds = {"cosine_floor": 0.2, "cosine_full": 0.7}
+    db.execute("select remem.register_space(%s)", [Jsonb(flat | thresholds)])
+    call(db, "create_workspace", workspace=W)
+    call(db, "activate_space", space="flat", workspace=W)
+    title = "Bedrock Claude credential passthrough failure"
+    put_topic(db, W, title, embedding=[1.0, 0.0])
+    prompt = "what did we do about that AWS auth problem?"
+    found = plan(db, W, prompt, embedding=[0.0, 1.0], space="flat")
+    assert [topic["title"] for topic in found["topics"]] == [title]
+    assert found["stage"] == "semantic"

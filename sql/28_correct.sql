@@ -18,11 +18,10 @@ as $$
 $$;
 comment on function remem._item_of(remem.memory) is 'A memory as the item of remember_many that says it.';
 
-create or replace function remem.correct(
-  workspace text, body text, memory_id uuid default null, ref text default null, reason text default null,
-  changes jsonb default '{}', embedding real[] default null, space text default null
+create or replace function remem._correct(
+  workspace text, body text, memory_id uuid, ref text, reason text, changes jsonb, embedding real[], space text
 ) returns remem.memory_ref
-language plpgsql volatile security definer
+language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
 set timezone = 'UTC'
 set datestyle = 'ISO, MDY'
@@ -40,7 +39,6 @@ declare
   v_prepared remem._prepared_item;
   v_reply remem.memory_ref;
 begin
-  perform remem._authorize(workspace, 'write');
   reason := remem._check_reason(reason);
   if jsonb_typeof(coalesce(changes, '{}')) <> 'object' then
     perform remem._raise('RM001', jsonb_build_object('argument', 'changes', 'got', jsonb_typeof(changes)), 'changes is a JSON object');
@@ -55,34 +53,49 @@ begin
     perform remem._raise('RM203', '{"item": 1, "problem": "not finite"}', 'Every component must be a finite number');
   end if;
   perform remem._lock_workspace(workspace);
-  v_no := remem._find_memory(correct.workspace, correct.memory_id, correct.ref, false);
+  v_no := remem._find_memory(_correct.workspace, _correct.memory_id, _correct.ref, false);
   if v_no is null then
-    perform remem._refuse_unknown(correct.memory_id, correct.ref);
+    perform remem._refuse_unknown(_correct.memory_id, _correct.ref);
   end if;
-  perform remem._lock_memories(correct.workspace, array[v_no]);
-  if remem._find_memory(correct.workspace, correct.memory_id, correct.ref, false) is distinct from v_no then
-    return remem._outcome(correct.workspace, v_no, 'conflict');  -- the ref means another memory by now
+  perform remem._lock_memories(_correct.workspace, array[v_no]);
+  if remem._find_memory(_correct.workspace, _correct.memory_id, _correct.ref, false) is distinct from v_no then
+    return remem._outcome(_correct.workspace, v_no, 'conflict');  -- the ref means another memory by now
   end if;
-  perform remem._lock_rows(correct.workspace, array[v_no]);
-  select m.* into v_old from remem.memory m where m.workspace = correct.workspace and m.memory_no = v_no;
+  perform remem._lock_rows(_correct.workspace, array[v_no]);
+  select m.* into v_old from remem.memory m where m.workspace = _correct.workspace and m.memory_no = v_no;
   if remem._state(v_old) <> 'current' then
-    return remem._outcome(correct.workspace, v_no, 'conflict');
+    return remem._outcome(_correct.workspace, v_no, 'conflict');
   end if;
-  select w.* into v_workspace from remem.workspace w where w.workspace = correct.workspace;
+  select w.* into v_workspace from remem.workspace w where w.workspace = _correct.workspace;
   v_space := remem._space(v_workspace.space_no);
   v_said := remem._normalize_json(v_said || jsonb_build_object('body', body));
   v_item := remem._item_of(v_old);
   if v_item || v_said = v_item then
-    return remem._outcome(correct.workspace, v_no, 'unchanged');
+    return remem._outcome(_correct.workspace, v_no, 'unchanged');
   end if;
   v_item := v_item || v_said || jsonb_strip_nulls(jsonb_build_object('embedding', to_jsonb(embedding), 'space', space));
   v_prepared := remem._prepare_item(v_workspace, v_space, remem._language_dictionaries(v_workspace.language),
-    c_keys || '{body,ref,session_ref,embedding,space}'::text[], v_item, 1, remem._max_source_class(correct.workspace));
+    c_keys || '{body,ref,session_ref,embedding,space}'::text[], v_item, 1, remem._max_source_class(_correct.workspace));
   select r.* into v_reply from remem._insert_rows(v_workspace, array[v_prepared], array[v_no], array[v_old.session_no],
     array[v_old.turn_no], 'corrected', reason) r;
   v_reply.outcome := 'corrected';
   v_reply.item_no := null;
   return v_reply;
+end
+$$;
+comment on function remem._correct(text, text, uuid, text, text, jsonb, real[], text) is 'Replaces a memory by a corrected version; the caller has authorised.';
+
+create or replace function remem.correct(
+  workspace text, body text, memory_id uuid default null, ref text default null, reason text default null,
+  changes jsonb default '{}', embedding real[] default null, space text default null
+) returns remem.memory_ref
+language plpgsql volatile security definer
+set search_path = pg_catalog, remem, pg_temp
+set extra_float_digits = 1
+as $$
+begin
+  perform remem._authorize(workspace, 'write');
+  return remem._correct(workspace, body, memory_id, ref, reason, changes, embedding, space);
 end
 $$;
 comment on function remem.correct(text, text, uuid, text, text, jsonb, real[], text) is

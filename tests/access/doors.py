@@ -139,6 +139,10 @@ WORKING: dict[str, dict[str, Any]] = {
 }
 
 
+# Working calls after which another one would not find what it is about.
+TAKING = {"correct", "drop_workspace", "forget", "forget_where", "purge", "supersede"}
+
+
 @dataclass(frozen=True)
 class Door:
     """One public function: its name, and its arguments as pairs of name and type."""
@@ -197,6 +201,12 @@ def doors(conn: Connection) -> list[Door]:
         (),
     ).fetchall()
     return [Door(r[0], r[1], tuple(map(tuple, r[3])), r[2]) for r in rows]
+
+
+def work(door: Door, conn: Connection) -> None:
+    """The working call of a door; one that takes what others need is undone."""
+    with conn.transaction(force_rollback=door.name in TAKING):
+        door.call(conn, door.working())
 
 
 def refusal(door: Door, conn: Connection, values: Mapping[str, Any]) -> str:

@@ -176,9 +176,7 @@ def test_everything_at_once(db: Connection, db_dsn: str, seed: int) -> None:
     assert value(db, "select count(*) from remem.tally where rows_delta is null") == 0
 
 
-def test_a_purge_waits_for_a_writer_and_sees_what_it_left(
-    db: Connection, db_dsn: str
-) -> None:
+def test_a_purge_waits_for_a_writer_and_sees_what_it_left(db: Connection, db_dsn: str) -> None:
     remember(db, "w", "zyzzyva one", ref="r")
     purged: list[Any] = []
     with psycopg.connect(db_dsn, autocommit=True) as writer, psycopg.connect(db_dsn) as purger:

@@ -59,22 +59,26 @@ EXPECTED = {
 
 @pytest.mark.covers("MN34")
 @pytest.mark.parametrize("mode", ["auto", "lexical", "vector", "retrieval_only", "simple"])
-def test_each_moment_has_its_own_answer(
-    db: Connection, times: dict[str, str], mode: str
-) -> None:
+def test_each_moment_has_its_own_answer(db: Connection, times: dict[str, str], mode: str) -> None:
     for name, expected in EXPECTED.items():
         assert set(known(db, "which queue?", times[name], mode=mode)) == expected, name
 
 
 def test_now_is_what_recall_says(db: Connection, times: dict[str, str]) -> None:
-    assert set(known(db, "which queue?", now(db))) == {h.body for h in recall(db, "w", "which queue?")}
+    assert set(known(db, "which queue?", now(db))) == {
+        h.body for h in recall(db, "w", "which queue?")
+    }
 
 
 def test_a_filter_holds_in_the_past(db: Connection, times: dict[str, str]) -> None:
     assert known(db, "which queue?", times["first"], filter='$.kind == "decision"') == [
         "The queue is RabbitMQ."
     ]
-    for options in ({"kinds": ["task"]}, {"filter": '$.ref == "x"'}, {"shard_by": "kind", "kinds": ["task"]}):
+    for options in (
+        {"kinds": ["task"]},
+        {"filter": '$.ref == "x"'},
+        {"shard_by": "kind", "kinds": ["task"]},
+    ):
         assert known(db, "which queue?", times["first"], **options) == []
 
 
@@ -90,7 +94,9 @@ def test_what_was_forgotten_since_was_never_known(db: Connection, times: dict[st
 
 def test_validity_is_that_of_the_moment(db: Connection) -> None:
     start = datetime.now(UTC) + timedelta(days=10)
-    remember(db, "w", "The office is in Porto.", valid_from=start, valid_to=start + timedelta(days=1))
+    remember(
+        db, "w", "The office is in Porto.", valid_from=start, valid_to=start + timedelta(days=1)
+    )
     for days, there in ((0, False), (10.5, True), (11.5, False)):
         at = (datetime.now(UTC) + timedelta(days=days)).isoformat()
         assert bool(known(db, "where is the office?", at)) is there
@@ -159,7 +165,9 @@ def test_the_trace_shows_the_arms_that_know_the_past(db: Connection, times: dict
 
 
 def test_the_cache_stands_aside(db: Connection, times: dict[str, str]) -> None:
-    query = "select remem.recall_cached('w', 'queue', options => jsonb_build_object('as_of', %s::text))"
+    query = (
+        "select remem.recall_cached('w', 'queue', options => jsonb_build_object('as_of', %s::text))"
+    )
     for _ in range(2):
         answer = value(db, query, [times["first"]])
         assert answer["cache"] == {"state": "skipped", "reason": "as_of"}

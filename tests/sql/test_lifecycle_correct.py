@@ -23,14 +23,21 @@ from tests.support.memories import (
 
 def test_a_correction_is_a_new_version_and_the_old_one_is_kept(filled: Connection) -> None:
     old = get(filled, "w", ref="retries").memory_id
-    reply = change(filled, "correct", "w", body="We retry four times.", ref="retries", reason="typo")
+    reply = change(
+        filled, "correct", "w", body="We retry four times.", ref="retries", reason="typo"
+    )
     assert (reply.outcome, reply.ref, reply.memory_id == old) == ("corrected", "retries", False)
     assert get(filled, "w", ref="retries").body == "We retry four times."
     first, second = history(filled, "w", memory_id=old)
-    assert (first.version, first.state, first.how, first.reason) == (1, "superseded", "corrected", "typo")
+    assert (first.version, first.state, first.how, first.reason) == (
+        1,
+        "superseded",
+        "corrected",
+        "typo",
+    )
     assert (first.replaced_by, first.ended_by) == (reply.memory_id, filled.info.user)
     assert (second.version, second.state, second.memory_id) == (2, "current", reply.memory_id)
-    assert [h.body for h in recall(filled, "w", "how often do we retry?")][0] == second.body
+    assert recall(filled, "w", "how often do we retry?")[0].body == second.body
     assert problems(filled) == []
 
 
@@ -111,9 +118,7 @@ def test_what_is_no_longer_current_is_a_conflict(filled: Connection) -> None:
         ({"scope": "project"}, "RM001"),
     ],
 )
-def test_wrong_changes_are_refused(
-    filled: Connection, changes: dict[str, Any], code: str
-) -> None:
+def test_wrong_changes_are_refused(filled: Connection, changes: dict[str, Any], code: str) -> None:
     with refused(code):
         change(filled, "correct", "w", body="x", ref="retries", changes=changes)
     assert len(history(filled, "w", ref="retries")) == 1
@@ -175,7 +180,9 @@ def test_a_superseded_memory_leaves_recall_and_stays_in_history(
     reply = change(db, "supersede", "w", old=old, new=new, reason="moved")
     assert (reply.outcome, reply.memory_id) == ("superseded", old)
     for arms in (["vector"], ["lexical"], ["pointer"], ["vector", "lexical"]):
-        assert old not in [h.memory_id for h in recall(db, "w", "when do deploys happen?", arms=arms)]
+        assert old not in [
+            h.memory_id for h in recall(db, "w", "when do deploys happen?", arms=arms)
+        ]
     versions = history(db, "w", ref="new")
     assert [(v.memory_id, v.how, v.reason) for v in versions] == [
         (old, "superseded", "moved"),

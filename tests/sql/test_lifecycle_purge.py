@@ -60,9 +60,7 @@ def fill_every_place(db: Connection) -> int:
 
 
 @pytest.mark.parametrize("forgotten", [False, True])
-def test_nothing_of_a_purged_memory_is_left_but_id_and_ref(
-    db: Connection, forgotten: bool
-) -> None:
+def test_nothing_of_a_purged_memory_is_left_but_id_and_ref(db: Connection, forgotten: bool) -> None:
     first = fill_every_place(db)
     ids = [v.memory_id for v in history(db, "w", ref="r")]
     assert len(holding(db, SECRET)) >= 9
@@ -146,7 +144,11 @@ def test_forgotten_ones_are_purged_in_batches(db: Connection) -> None:
     remember_many(db, "w", [{"body": f"fact {n}", "ref": f"r{n}"} for n in range(7)])
     rows(db, "forget_where", "w", filter='$.ref != "r0"', preview=False)
     assert value(db, "select remem.purge_forgotten('w', before => '2020-01-01Z')") == 0
-    assert [value(db, "select remem.purge_forgotten('w', \"limit\" => 4)") for _ in "abc"] == [4, 2, 0]
+    assert [value(db, "select remem.purge_forgotten('w', \"limit\" => 4)") for _ in "abc"] == [
+        4,
+        2,
+        0,
+    ]
     assert value(db, "select count(*) from remem.memory") == 1
     assert value(db, "select count(*) from remem.tombstone") == 6
     assert problems(db) == []

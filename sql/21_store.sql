@@ -74,16 +74,18 @@ comment on function remem._add_postings(text, remem._prepared_item[], bigint[], 
 create or replace function remem._drop_postings(workspace text, memory_nos bigint[], keep boolean) returns void
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
-set enable_hashjoin = off  -- each is looked up by the primary key; a hash join would read everybody's postings
+set enable_hashjoin = off  -- each is looked up by the primary key, whatever the statistics say: never everybody's postings
 set enable_mergejoin = off
 set enable_seqscan = off
 as $$
 begin
   with gone as (
-    delete from remem.posting p
-    using remem.memory m cross join lateral unnest(m.lexemes) l (lexeme)
-    where m.workspace = _drop_postings.workspace and m.memory_no = any (memory_nos)
-      and p.workspace = _drop_postings.workspace and p.lexeme = l.lexeme collate "C" and p.memory_no = m.memory_no
+    delete from remem.posting p where p.ctid = any (array(
+      select x.ctid from remem.memory m
+      cross join lateral unnest(m.lexemes) l (lexeme)
+      cross join lateral (select q.ctid from remem.posting q
+        where q.workspace = _drop_postings.workspace and q.lexeme = l.lexeme collate "C" and q.memory_no = m.memory_no offset 0) x
+      where m.workspace = _drop_postings.workspace and m.memory_no = any (memory_nos)))
     returning p.*
   )
   insert into remem.posting_past select g.* from gone g where keep on conflict do nothing;

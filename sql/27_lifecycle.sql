@@ -270,10 +270,12 @@ begin
     return;
   end if;
   with gone as (
-    delete from remem.posting_past p
-    using remem.memory m cross join lateral unnest(m.lexemes) l (lexeme)
-    where m.workspace = workspace.workspace and m.memory_no = any (memory_nos)
-      and p.workspace = workspace.workspace and p.lexeme = l.lexeme collate "C" and p.memory_no = m.memory_no
+    delete from remem.posting_past p where p.ctid = any (array(
+      select x.ctid from remem.memory m
+      cross join lateral unnest(m.lexemes) l (lexeme)
+      cross join lateral (select q.ctid from remem.posting_past q
+        where q.workspace = workspace.workspace and q.lexeme = l.lexeme collate "C" and q.memory_no = m.memory_no offset 0) x
+      where m.workspace = workspace.workspace and m.memory_no = any (memory_nos)))
     returning p.*
   )
   insert into remem.posting select g.* from gone g on conflict do nothing;

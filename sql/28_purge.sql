@@ -32,10 +32,13 @@ begin
   perform remem._put_part(w, t.scope, t.scope_ref, t.key, 'memory', null)
   from remem.topic t join remem.workspace w on w.workspace = t.workspace
   where t.workspace = _purge_rows.workspace and t.memory_no = any (memory_nos);
-  delete from remem.posting_past p
-  using remem.memory m cross join lateral unnest(m.lexemes) l (lexeme)
-  where m.workspace = _purge_rows.workspace and m.memory_no = any (memory_nos)
-    and p.workspace = _purge_rows.workspace and p.lexeme = l.lexeme collate "C" and p.memory_no = m.memory_no;
+  -- Looked up one by one, whatever the statistics say of a table that has just been filled.
+  delete from remem.posting_past p where p.ctid = any (array(
+    select x.ctid from remem.memory m
+    cross join lateral unnest(m.lexemes) l (lexeme)
+    cross join lateral (select q.ctid from remem.posting_past q
+      where q.workspace = _purge_rows.workspace and q.lexeme = l.lexeme collate "C" and q.memory_no = m.memory_no offset 0) x
+    where m.workspace = _purge_rows.workspace and m.memory_no = any (memory_nos)));
   delete from remem.relation r where r.workspace = _purge_rows.workspace and r.src_no = any (memory_nos);
   delete from remem.relation r where r.workspace = _purge_rows.workspace and r.dst_no = any (memory_nos);
   delete from remem.lineage l where l.workspace = _purge_rows.workspace and l.old_no = any (memory_nos);

@@ -1,18 +1,22 @@
 """The lifecycle against a plain Python model: whatever the order of changes, both say the same.
 
-Twenty steps an example in the suite; REMEM_LIFECYCLE_STEPS=500 makes examples of so many.
+Hypothesis looks for short orders that go wrong; a walk by chance makes a long one, of 150 steps in
+the suite and of as many as REMEM_LIFECYCLE_STEPS says.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC
+from random import Random
 from typing import Any
 from uuid import UUID
 
 import psycopg
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -28,8 +32,7 @@ from tests.support.consistency import problems
 from tests.support.lifecycle import change, history, holding
 from tests.support.memories import Connection, get, recall, remember, value
 
-STEPS = int(os.environ.get("REMEM_LIFECYCLE_STEPS", "20"))
-EXAMPLES = int(os.environ.get("REMEM_LIFECYCLE_EXAMPLES", "12" if STEPS <= 50 else "1"))
+STEPS = int(os.environ.get("REMEM_LIFECYCLE_STEPS", "150"))
 REFS = ["alpha", "beta", "gamma", None]
 WORDS = ["heron", "otter", "badger", "lynx"]
 
@@ -299,14 +302,53 @@ def test_no_order_of_changes_parts_the_database_from_the_model(db_dsn: str) -> N
     run_state_machine_as_test(
         Here,
         settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS,
+            max_examples=30,
+            stateful_step_count=25,
             deadline=None,
-            derandomize=STEPS == 20,
+            derandomize=True,
             print_blob=True,
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_long_walk_by_chance_parts_them_neither(db_dsn: str, seed: int) -> None:
+    class Here(Lifecycle):
+        dsn = db_dsn
+
+    random = Random(seed)
+    machine = Here()
+    known: list[UUID] = []
+    moves = [*["remember"] * 6, *["correct"] * 3, *["supersede"] * 3, *["forget"] * 3]
+    moves += [*["unforget"] * 3, *["purge"] * 2, "recall_now", *["recall_then"] * 3, "look"]
+    done: Counter[str] = Counter()
+    for _ in range(STEPS):
+        move = random.choice(moves) if known else "remember"
+        recent = known[-12:]
+        said: dict[str, Any] = {"word": random.choice(WORDS)}
+        if move == "remember":
+            said |= {"ref": random.choice(REFS), "rewrite": random.random() < 0.4}
+        if move in ("remember", "correct"):
+            said["number"] = random.randrange(4)
+        if move == "recall_now":
+            said["cached"] = random.random() < 0.5
+        if move == "recall_then":
+            said["back"] = random.randrange(40)
+        if move in ("supersede", "forget", "unforget", "purge", "look"):
+            del said["word"]
+        if move == "supersede":
+            said |= {"old": random.choice(recent), "new": random.choice(recent)}
+        elif move in ("correct", "forget", "unforget", "purge", "look"):
+            said["memory_id"] = random.choice(recent)
+        made = getattr(machine, move)(**said)
+        if isinstance(made, UUID):
+            known.append(made)
+        machine.refs_lead_to_the_current_ones()
+        done[move] += 1
+    machine.teardown()
+    assert set(done) == set(moves)
+    assert machine.purged
 
 
 def test_what_was_purged_is_found_nowhere(db: Connection) -> None:

@@ -25,6 +25,7 @@ from remem_pg import (
 from remem_pg.calls import Call
 from remem_pg.context.methods import AsyncContextMethods
 from remem_pg.embedder import Embedder
+from remem_pg.lifecycle import AsyncLifecycleMethods
 from remem_pg.models import (
     Memory,
     MemoryFields,
@@ -53,7 +54,7 @@ Memories = list[Memory]
 Refs = list[MemoryRef]
 
 
-class AsyncRemem(AsyncContextMethods):
+class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods):
     """The memories of one workspace.
 
     Args:
@@ -169,10 +170,19 @@ class AsyncRemem(AsyncContextMethods):
         return await self._call(calls.get(self.workspace_name, memory_id, ref))
 
     async def list(
-        self, filter: str | None = None, after: UUID | str | None = None, limit: int = 50
+        self,
+        filter: str | None = None,
+        after: UUID | str | None = None,
+        limit: int = 50,
+        state: Literal["current", "superseded", "forgotten", "all"] = "current",
     ) -> Memories:
-        """A page, newest first: those that match a jsonpath, after the memory ``after``."""
-        return await self._call(calls.list_memories(self.workspace_name, filter, after, limit))
+        """A page, newest first: those that match a jsonpath, after the memory ``after``.
+
+        ``state``: what is no longer current too; forgotten ones are for those who may write.
+        """
+        return await self._call(
+            calls.list_memories(self.workspace_name, filter, after, limit, state)
+        )
 
     async def iterate(self, filter: str | None = None, page: int = 200) -> AsyncIterator[Memory]:
         """All of them, newest first, read page by page."""
@@ -195,9 +205,10 @@ class AsyncRemem(AsyncContextMethods):
 
         ``options`` are those of ``remem.recall``: filter, kinds, scopes, kind, arms, mode, fusion,
         weights, min_relevance, graph, deadline_ms, rerank_pool, expanded, session_ref, explain,
-        space, shard_by; ``rerank``: False for no second look this time, or the name of a gate; and
-        ``parallel``: True runs the arms at once on connections of the pool, with the same answer;
-        with one connection they run as usual (``trace["parallel"]`` says so).
+        space, shard_by, as_of (an aware time: what was known then); ``rerank``: False for no second
+        look this time, or the name of a gate; and ``parallel``: True runs the arms at once on
+        connections of the pool, with the same answer; with one connection they run as usual
+        (``trace["parallel"]`` says so).
         ``result.degraded`` names what was missing, ``result.trace`` what the client's stages did;
         a model that fails never raises here.
         """

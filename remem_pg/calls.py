@@ -158,7 +158,11 @@ def get(workspace: str, memory_id: UUID | str | None, ref: str | None) -> Call[M
 
 
 def list_memories(
-    workspace: str, filter: str | None, after: UUID | str | None, limit: int
+    workspace: str,
+    filter: str | None,
+    after: UUID | str | None,
+    limit: int,
+    state: str = "current",
 ) -> Call[list[Memory]]:
     """A page of memories, newest first; ``after`` is the last id of the page before."""
     return build(
@@ -168,6 +172,8 @@ def list_memories(
             "filter": ("text", optional_text(filter, "filter")),
             "after": ("uuid", None if after is None else checks.identifier(after, "after")),
             "limit": ("integer", checks.integer(limit, "limit")),
+            # An older server knows no states.
+            "state": ("text", None if state == "current" else checks.text(state, "state")),
         },
         _memories,
         read=True,

@@ -24,6 +24,7 @@ from remem_pg import (
 from remem_pg.calls import Call
 from remem_pg.context.methods import ContextMethods
 from remem_pg.embedder import Embedder
+from remem_pg.lifecycle import LifecycleMethods
 from remem_pg.models import (
     Memory,
     MemoryFields,
@@ -52,7 +53,7 @@ Memories = list[Memory]
 Refs = list[MemoryRef]
 
 
-class Remem(ContextMethods):
+class Remem(ContextMethods, LifecycleMethods):
     """The memories of one workspace.
 
     Args:
@@ -164,10 +165,17 @@ class Remem(ContextMethods):
         return self._call(calls.get(self.workspace_name, memory_id, ref))
 
     def list(
-        self, filter: str | None = None, after: UUID | str | None = None, limit: int = 50
+        self,
+        filter: str | None = None,
+        after: UUID | str | None = None,
+        limit: int = 50,
+        state: Literal["current", "superseded", "forgotten", "all"] = "current",
     ) -> Memories:
-        """A page, newest first: those that match a jsonpath, after the memory ``after``."""
-        return self._call(calls.list_memories(self.workspace_name, filter, after, limit))
+        """A page, newest first: those that match a jsonpath, after the memory ``after``.
+
+        ``state``: what is no longer current too; forgotten ones are for those who may write.
+        """
+        return self._call(calls.list_memories(self.workspace_name, filter, after, limit, state))
 
     def iterate(self, filter: str | None = None, page: int = 200) -> Iterator[Memory]:
         """All of them, newest first, read page by page."""
@@ -189,8 +197,9 @@ class Remem(ContextMethods):
 
         ``options`` are those of ``remem.recall``: filter, kinds, scopes, kind, arms, mode, fusion,
         weights, min_relevance, graph, deadline_ms, rerank_pool, expanded, session_ref, explain,
-        space, shard_by; ``rerank``: False for no second look this time, or the name of a gate; and
-        ``parallel``, which is for ``AsyncRemem`` and changes nothing here.
+        space, shard_by, as_of (an aware time: what was known then); ``rerank``: False for no second
+        look this time, or the name of a gate; and ``parallel``, which is for ``AsyncRemem`` and
+        changes nothing here.
         ``result.degraded`` names what was missing, ``result.trace`` what the client's stages did;
         a model that fails never raises here.
         """

@@ -20,10 +20,14 @@ if TYPE_CHECKING:
     Vector = Sequence[float] | ndarray[Any, Any]
 
 __all__ = [
+    "ConflictCandidate",
+    "DropReport",
+    "ForgetReport",
     "Hit",
     "Memory",
     "MemoryInput",
     "MemoryRef",
+    "MemoryVersion",
     "RecallResult",
     "SpaceInfo",
     "Version",
@@ -59,7 +63,7 @@ class MemoryFields(TypedDict, total=False):
     entities: Sequence[str] | None
     metadata: Mapping[str, Any] | None
     embedding: Vector | None
-    on_conflict: Literal["new_version", "error"] | None
+    on_conflict: Literal["new_version", "error", "rewrite"] | None
     space: str | None
 
 
@@ -86,10 +90,13 @@ class _Record:
 
 @dataclass(frozen=True, slots=True)
 class MemoryRef(_Record):
-    """What became of one written memory.
+    """What became of one memory.
 
-    ``outcome`` is created, unchanged, merged, new_version or refused; ``item_no`` counts from 1 in
-    ``remember_many``; ``error`` (code, message, detail, hint) is set when it was refused.
+    ``outcome`` of a write is created, unchanged, merged, new_version or refused, or forgotten,
+    superseded, purged: what was is not written again by saying it again. Of a change it is
+    forgotten, forgotten_version, unforgotten, corrected, superseded, purged, updated, unchanged or
+    conflict (another change came first). ``item_no`` counts from 1 in ``remember_many``; ``error``
+    (code, message, detail, hint) is set when it was refused or is a conflict.
     """
 
     memory_id: UUID | None = None
@@ -275,6 +282,65 @@ class RecallResult(Sequence[Hit]):
         if len(self) > 10:
             lines.append(f"     ... {len(self) - 10} more")
         return "\n".join([head, *lines])
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryVersion(_Record):
+    """One version of a memory; ``state`` is current, superseded, forgotten or purged.
+
+    ``how`` says what ended it (new_version, corrected, superseded, forgotten, purged; None for the
+    current one), ``reason`` why, ``ended_by`` by which role. A forgotten version has its text for
+    those who may write, a purged one has none.
+    """
+
+    memory_id: UUID
+    version: int = 1
+    ref: str | None = None
+    state: str = "current"
+    kind: str | None = None
+    title: str | None = None
+    body: str | None = None
+    created_at: datetime | None = None
+    ended_at: datetime | None = None
+    how: str | None = None
+    reason: str | None = None
+    ended_by: str | None = None
+    replaced_by: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetReport(_Record):
+    """What ``forget_where`` forgot or, as a preview, would: current memories, all their versions,
+    and the newest twenty of them (memory_id, ref, kind, text)."""
+
+    preview: bool = True
+    memories: int = 0
+    versions: int = 0
+    sample: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class DropReport(_Record):
+    """What ``drop_workspace`` deleted; ``remaining`` counts the rows that tables still have."""
+
+    done: bool = False
+    deleted: int = 0
+    remaining: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictCandidate(_Record):
+    """Two current memories that say different things of one attribute of one subject."""
+
+    memory_id: UUID
+    other_id: UUID
+    subject: str | None = None
+    attribute: str | None = None
+    ref: str | None = None
+    body: str | None = None
+    other_ref: str | None = None
+    other_body: str | None = None
+    linked: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

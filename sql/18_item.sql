@@ -156,7 +156,7 @@ begin
       'limit', 1000000000), 'A turn number lies between 0 and 1000000000 and belongs to a session_ref');
   end if;
   item.on_conflict := coalesce(item.on_conflict, 'new_version');
-  perform remem._check_member('on_conflict', item.on_conflict, '{new_version,error}', item_no);
+  perform remem._check_member('on_conflict', item.on_conflict, '{new_version,error,rewrite}', item_no);
   item.pinned := coalesce(item.pinned, false);
   item.unresolved := coalesce(item.unresolved, false);
   return item;

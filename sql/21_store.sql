@@ -9,33 +9,42 @@ create or replace function remem._lock_keys(workspace text, items remem._prepare
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
 as $$
+begin
+  perform remem._lock_names(workspace,
+    array(select distinct (p.item).ref from unnest(items) p where (p.item).ref is not null),
+    array(select distinct p.fingerprint from unnest(items) p where (p.item).ref is null and (p.item).session_ref is null));
+end
+$$;
+comment on function remem._lock_keys(text, remem._prepared_item[]) is 'Makes writers of the same refs and texts take turns.';
+
+create or replace function remem._lock_names(workspace text, refs text[], texts bytea[]) returns void
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
 declare
-  v_refs text[] := array(select distinct (p.item).ref from unnest(items) p where (p.item).ref is not null);
-  v_texts bytea[] := array(select distinct p.fingerprint from unnest(items) p
-    where (p.item).ref is null and (p.item).session_ref is null);
   v_all bigint := hashtextextended(workspace, 7286);
   v_key bigint;
 begin
-  if cardinality(v_refs) + cardinality(v_texts) = 0 then
+  if cardinality(refs) + cardinality(texts) = 0 then
     return;
-  elsif cardinality(v_refs) + cardinality(v_texts)
+  elsif cardinality(refs) + cardinality(texts)
       > current_setting('max_locks_per_transaction')::int * current_setting('max_connections')::int / 16 then
     perform pg_advisory_xact_lock(v_all);
     return;
   end if;
   perform pg_advisory_xact_lock_shared(v_all);
   for v_key in
-    select distinct hashtextextended(_lock_keys.workspace || E'\n' || r, 7287) as key from unnest(v_refs) r order by key
+    select distinct hashtextextended(_lock_names.workspace || E'\n' || r, 7287) as key from unnest(refs) r order by key
   loop
     perform pg_advisory_xact_lock(v_key);
   end loop;
   for v_key in
-    select distinct hashtextextended(_lock_keys.workspace || E'\n' || encode(t.fingerprint, 'hex'), 7288) as key
+    select distinct hashtextextended(_lock_names.workspace || E'\n' || encode(t.fingerprint, 'hex'), 7288) as key
     from (
-      select f as fingerprint from unnest(v_texts) f
+      select f as fingerprint from unnest(texts) f
       union
       select m.fingerprint from remem.memory m
-      where m.workspace = _lock_keys.workspace and m.ref = any (v_refs) and m.session_no is null
+      where m.workspace = _lock_names.workspace and m.ref = any (refs) and m.session_no is null
         and m.superseded_at is null and m.forgotten_at is null
     ) t
     order by key
@@ -44,7 +53,7 @@ begin
   end loop;
 end
 $$;
-comment on function remem._lock_keys(text, remem._prepared_item[]) is 'Makes writers of the same refs and texts take turns.';
+comment on function remem._lock_names(text, text[], bytea[]) is 'Takes refs and texts, in the one order, until the transaction ends.';
 
 -- The postings of live rows to be written. Called for new rows and for rows that come back.
 create or replace function remem._add_postings(workspace text, items remem._prepared_item[], memory_nos bigint[],
@@ -65,19 +74,18 @@ comment on function remem._add_postings(text, remem._prepared_item[], bigint[], 
 create or replace function remem._drop_postings(workspace text, memory_nos bigint[], keep boolean) returns void
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
-set enable_hashjoin = off  -- each is looked up by the primary key; a hash join would read everybody's postings
+set enable_hashjoin = off  -- each is looked up by the primary key, whatever the statistics say: never everybody's postings
 set enable_mergejoin = off
 set enable_seqscan = off
 as $$
 begin
   with gone as (
-    delete from remem.posting p
-    using (
-      select m.memory_no, l.lexeme collate "C" as lexeme from remem.memory m cross join lateral unnest(m.lexemes) l (lexeme)
-      where m.workspace = _drop_postings.workspace and m.memory_no = any (memory_nos)
-      offset 0  -- one relation, so that both columns go into the lookup: by the word alone it would read whole lists
-    ) w
-    where p.workspace = _drop_postings.workspace and p.lexeme = w.lexeme and p.memory_no = w.memory_no
+    delete from remem.posting p where p.ctid = any (array(
+      select x.ctid from remem.memory m
+      cross join lateral unnest(m.lexemes) l (lexeme)
+      cross join lateral (select q.ctid from remem.posting q
+        where q.workspace = _drop_postings.workspace and q.lexeme = l.lexeme collate "C" and q.memory_no = m.memory_no offset 0) x
+      where m.workspace = _drop_postings.workspace and m.memory_no = any (memory_nos)))
     returning p.*
   )
   insert into remem.posting_past select g.* from gone g where keep on conflict do nothing;
@@ -171,14 +179,18 @@ end
 $$;
 comment on function remem._lock_sessions(text, text[]) is 'Finds, creates and locks the sessions that a batch writes to.';
 
--- What each item meets: the live row of its ref, or an equal text that it merges into.
+-- What each item meets: the live row of its ref, or an equal text that it merges into; or else what an old export must
+-- not bring back: a purged ref, a forgotten text (of the ref; without a ref the same text in the same scope, or the same
+-- turn), a text that the ref was corrected or superseded from (without a ref: the same in everything).
 create or replace function remem._match_items(workspace text, items remem._prepared_item[])
 returns table (pos bigint, memory_no bigint, memory_id uuid, ref text, outcome text)
 language sql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
-  select p.ordinality, coalesce(r.memory_no, d.memory_no), coalesce(r.memory_id, d.memory_id), coalesce(r.ref, d.ref),
+  select p.ordinality, coalesce(b.memory_no, r.memory_no, d.memory_no), coalesce(b.memory_id, r.memory_id, d.memory_id),
+    coalesce(b.ref, r.ref, d.ref),
     case
+      when b.outcome is not null then b.outcome
       when r.memory_no is null and d.memory_no is null then 'created'
       when r.memory_no is null then 'merged'
       when r.content_hash = p.content_hash then 'unchanged'
@@ -200,5 +212,35 @@ as $$
       and m.valid_from is not distinct from (p.item).valid_from and m.valid_to is not distinct from (p.item).valid_to
     order by m.memory_no limit 1
   ) d on true
+  left join lateral (
+    select x.* from (
+      select 'purged' as outcome, null::bigint as memory_no, t.memory_id, t.ref from remem.tombstone t
+      where t.workspace = _match_items.workspace and t.ref = (p.item).ref and t.blocks and r.memory_no is null
+      union all
+      select 'forgotten', m.memory_no, m.memory_id, m.ref
+      from remem.forgotten f
+      join remem.memory m on m.workspace = f.workspace and m.memory_no = f.memory_no
+      where f.workspace = _match_items.workspace and f.fingerprint = p.fingerprint and case
+        when (p.item).ref is not null then f.ref = (p.item).ref
+        when (p.item).session_ref is null then f.session_no is null and m.scope = (p.item).scope
+          and m.scope_ref is not distinct from (p.item).scope_ref
+        else f.turn_no = (p.item).turn_no and f.session_no = (select s.session_no from remem.session s
+          where s.workspace = _match_items.workspace and s.session_ref = (p.item).session_ref) end
+      union all
+      select 'superseded', o.memory_no, o.memory_id, o.ref
+      from remem.lineage l
+      join remem.memory o on o.workspace = l.workspace and o.memory_no = l.old_no
+      where l.workspace = _match_items.workspace and l.ref = (p.item).ref and l.how <> 'new_version'
+        and l.fingerprint = p.fingerprint
+      union all
+      select 'superseded', o.memory_no, o.memory_id, o.ref
+      from remem.lineage l
+      join remem.memory o on o.workspace = l.workspace and o.memory_no = l.old_no and o.content_hash = p.content_hash
+      where (p.item).ref is null and l.workspace = _match_items.workspace and l.ref is null and l.how <> 'new_version'
+        and l.fingerprint = p.fingerprint
+    ) x
+    where (p.item).on_conflict <> 'rewrite' and d.memory_no is null and r.content_hash is distinct from p.content_hash
+    limit 1
+  ) b on true
 $$;
-comment on function remem._match_items(text, remem._prepared_item[]) is 'Decides whether an item is new, known, a duplicate or a new version.';
+comment on function remem._match_items(text, remem._prepared_item[]) is 'Decides whether an item is new, known, a duplicate, a new version or not to come back.';

@@ -11,8 +11,6 @@ as $$
 declare
   v_row record;
   v_new remem._prepared_item[] := '{}';   -- the rows to write; the arrays below run in parallel
-  v_nos bigint[];
-  v_ids uuid[];
   v_old bigint[] := '{}';                 -- the version that each supersedes, or null
   v_sessions int[] := '{}';
   v_turns int[] := '{}';
@@ -22,7 +20,6 @@ declare
     order by n.ordinality);
   v_at int;
   v_turn int;
-  v_count bigint;
 begin
   for v_row in
     select t.*, items[t.pos] as prepared, m.session_no, m.turn_no
@@ -51,22 +48,48 @@ begin
       v_sessions := array_append(v_sessions, session_nos[v_at]);
       v_turns := array_append(v_turns, v_turn);
     else
-      perform remem._meet_again(workspace, v_row.memory_no, v_row.prepared, v_row.outcome);
+      if v_row.outcome in ('unchanged', 'merged') then
+        perform remem._meet_again(workspace, v_row.memory_no, v_row.prepared, v_row.outcome);
+      end if;
       return next (v_row.memory_id, v_row.ref, v_row.outcome, (v_row.prepared).item_no, null)::remem.memory_ref;
     end if;
   end loop;
-  if cardinality(v_new) = 0 then
-    return;
+  if cardinality(v_new) > 0 then
+    return query select r.* from remem._insert_rows(workspace, v_new, v_old, v_sessions, v_turns, 'new_version', null) r;
   end if;
+end
+$$;
+comment on function remem._insert_wave(remem.workspace, remem._prepared_item[], text[], int[]) is
+  'Stores items with distinct refs and texts; the outcomes come in no particular order.';
+
+-- The rows of new memories, each perhaps the next version of another. The arrays run in parallel; old_nos may hold nulls.
+create or replace function remem._insert_rows(
+  workspace remem.workspace, items remem._prepared_item[], old_nos bigint[], session_nos int[], turn_nos int[], how text, reason text
+) returns setof remem.memory_ref
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_nos bigint[];
+  v_ids uuid[];
+  v_count bigint;
+begin
   select array_agg(nextval('remem.memory_memory_no_seq') order by n), array_agg(gen_random_uuid() order by n)
-  into v_nos, v_ids from generate_series(1, cardinality(v_new)) n;
+  into v_nos, v_ids from generate_series(1, cardinality(items)) n;
 
   -- Former versions leave the unique index first.
   update remem.memory m
   set superseded_at = now(), superseded_by = o.memory_id, updated_at = now(), changed_xid = pg_current_xact_id()
-  from unnest(v_old, v_ids) o (memory_no, memory_id)
+  from unnest(old_nos, v_ids) o (memory_no, memory_id)
   where m.workspace = workspace.workspace and m.memory_no = o.memory_no;
-  perform remem._retire(workspace.workspace, array_remove(v_old, null));
+  perform remem._retire(workspace.workspace, array_remove(old_nos, null));
+  insert into remem.lineage (workspace, old_no, new_no, how, reason, ref, fingerprint, replaced_by)
+  select workspace.workspace, m.memory_no, o.new_no, _insert_rows.how, _insert_rows.reason, m.ref, m.fingerprint, remem._caller()
+  from unnest(old_nos, v_nos) o (memory_no, new_no)
+  join remem.memory m on m.workspace = workspace.workspace and m.memory_no = o.memory_no;
+  update remem.tombstone t set blocks = false
+  where t.workspace = workspace.workspace and t.blocks and t.ref = any (array(select (p.item).ref from unnest(items) p));
 
   insert into remem.memory (workspace, memory_no, memory_id, ref, kind, scope, scope_ref, title, body, summary, aliases,
     tags, entities, topic_key, subject, attribute, source_class, source_ref, importance, confidence, pinned, unresolved,
@@ -74,28 +97,28 @@ begin
     lexemes, analyser_no)
   select workspace.workspace, v_nos[p.ordinality], v_ids[p.ordinality], i.ref, i.kind, i.scope, i.scope_ref, i.title, i.body,
     i.summary, i.aliases, i.tags, i.entities, i.topic_key, i.subject, i.attribute, i.source_class, i.source_ref,
-    i.importance, i.confidence, i.pinned, i.unresolved, v_sessions[p.ordinality], v_turns[p.ordinality], i.speaker,
+    i.importance, i.confidence, i.pinned, i.unresolved, session_nos[p.ordinality], turn_nos[p.ordinality], i.speaker,
     i.occurred_at, i.valid_from, i.valid_to,
-    case when v_turns[p.ordinality] is null then p.attrs
-      else p.attrs || jsonb_build_object('turn_no', v_turns[p.ordinality]) end,
+    case when turn_nos[p.ordinality] is null then p.attrs
+      else p.attrs || jsonb_build_object('turn_no', turn_nos[p.ordinality]) end,
     p.fingerprint, p.content_hash, p.doc_len, p.lexemes, workspace.analyser_no
-  from unnest(v_new) with ordinality p cross join lateral (select (p.item).*) i
+  from unnest(items) with ordinality p cross join lateral (select (p.item).*) i
   -- Under the locks nothing conflicts; above READ COMMITTED this makes a stale snapshot a serialization failure.
   on conflict (workspace, ref) where ref is not null and superseded_at is null and forgotten_at is null do nothing;
   get diagnostics v_count = row_count;
-  if v_count < cardinality(v_new) then
+  if v_count < cardinality(items) then
     perform remem._raise('RM102', '{"argument": "ref"}', 'Another writer changed a ref: try again');
   end if;
-  perform remem._add_live(workspace, v_new, v_nos, v_sessions, v_turns);
-  perform remem._carry_relations(workspace.workspace, v_old, v_nos);
+  perform remem._add_live(workspace, items, v_nos, session_nos, turn_nos);
+  perform remem._carry_relations(workspace.workspace, old_nos, v_nos);
   return query
-    select v_ids[p.ordinality], (p.item).ref, case when v_old[p.ordinality] is null then 'created' else 'new_version' end,
+    select v_ids[p.ordinality], (p.item).ref, case when old_nos[p.ordinality] is null then 'created' else 'new_version' end,
       p.item_no, null::jsonb
-    from unnest(v_new) with ordinality p;
+    from unnest(items) with ordinality p;
 end
 $$;
-comment on function remem._insert_wave(remem.workspace, remem._prepared_item[], text[], int[]) is
-  'Stores items with distinct refs and texts; the outcomes come in no particular order.';
+comment on function remem._insert_rows(remem.workspace, remem._prepared_item[], bigint[], int[], int[], text, text) is
+  'Writes rows and everything beside them; former versions leave for the past.';
 
 -- Everything beside the memory rows themselves.
 create or replace function remem._add_live(

@@ -73,15 +73,16 @@ begin
   return query
     select r.* from remem.memory m cross join lateral remem._memory_record(m) r
     where m.workspace = get.workspace and (
-      m.memory_id = get.memory_id
+      m.memory_id = get.memory_id and (m.forgotten_at is null or remem._is_granted(get.workspace, 'write'))
       or m.ref = get.ref and m.superseded_at is null and m.forgotten_at is null);
 end
 $$;
 comment on function remem.get(text, uuid, text) is
-  'One memory by its id (any version) or by the caller''s ref (the current version); no row when there is none.';
+  'One memory by its id (any version) or by the caller''s ref (the current version); no row when there is none, or when it is forgotten and the caller may not write.';
 
-create or replace function remem.list(workspace text, filter text default null, after uuid default null, "limit" int default 50)
-returns setof remem.memory_record
+create or replace function remem.list(
+  workspace text, filter text default null, after uuid default null, "limit" int default 50, state text default 'current'
+) returns setof remem.memory_record
 language plpgsql stable security definer
 set search_path = pg_catalog, remem, pg_temp
 as $$
@@ -90,7 +91,8 @@ declare
   v_after bigint;
   v_problem text;
 begin
-  perform remem._authorize(workspace, 'read');
+  perform remem._authorize(workspace, case when state in ('forgotten', 'all') then 'write' else 'read' end);
+  perform remem._check_member('state', state, '{current,superseded,forgotten,all}', null);
   v_filter := remem._row_filter(workspace, jsonb_build_object('filter', filter));  -- with the workspace: the GIN index holds all tenants
   if "limit" is null or "limit" not between 1 and 1000 then
     perform remem._raise('RM001', jsonb_build_object('argument', 'limit', 'value', "limit", 'limit', 1000), 'Between 1 and 1000');
@@ -100,6 +102,18 @@ begin
     if v_after is null then
       perform remem._raise('RM101', jsonb_build_object('argument', 'after', 'value', after), 'Pass the memory_id of the last row you have');
     end if;
+  end if;
+  if state <> 'current' then
+    return query
+      select r.*
+      from (
+        select m, m.memory_no from remem.memory m
+        where m.workspace = list.workspace and (list.state = 'all' or remem._state(m) = list.state)
+          and (v_after is null or m.memory_no < v_after) and (v_filter is null or m.attrs @@ v_filter)
+        order by m.memory_no desc limit "limit"
+      ) s cross join lateral remem._memory_record(s.m) r
+      order by s.memory_no desc;
+    return;
   end if;
   return query
     select r.*
@@ -115,8 +129,8 @@ exception when feature_not_supported then
   perform remem._refuse_filter(v_problem);
 end
 $$;
-comment on function remem.list(text, text, uuid, int) is
-  'Current memories, newest first, a page at a time: after is the memory_id of the last row of the page before. filter is a jsonpath predicate over kind, scope, tags, session_ref, speaker, occurred_at, importance, metadata, ...';
+comment on function remem.list(text, text, uuid, int, text) is
+  'Current memories, newest first, a page at a time: after is the memory_id of the last row of the page before. filter is a jsonpath predicate over kind, scope, tags, session_ref, speaker, occurred_at, importance, metadata, ... state: current, superseded, forgotten (forgotten_at says when) or all; the last two for those who may write.';
 
 create or replace function remem.count(workspace text, filter text default null) returns bigint
 language plpgsql stable security definer

@@ -8,7 +8,7 @@ as $$
   select '{
     "filter": null, "kinds": null, "scopes": null, "kind": null, "arms": null, "mode": "auto", "fusion": "weighted",
     "weights": {}, "min_relevance": 0, "graph": "auto", "deadline_ms": null, "rerank_pool": 50, "expanded": null,
-    "expanded_embeddings": null, "session_ref": null, "explain": false, "space": null, "shard_by": null
+    "expanded_embeddings": null, "session_ref": null, "explain": false, "space": null, "shard_by": null, "as_of": null
   }'::jsonb
 $$;
 comment on function remem._default_options() is 'Every option of recall with its default.';
@@ -74,6 +74,9 @@ begin
   end if;
   if jsonb_typeof(v_options -> 'explain') <> 'boolean' then
     perform remem._raise('RM001', jsonb_build_object('argument', 'explain', 'value', v_options -> 'explain'), 'explain is true or false');
+  end if;
+  if jsonb_typeof(v_options -> 'as_of') <> 'null' then
+    perform remem._check_as_of(v_options -> 'as_of');
   end if;
   perform remem._check_expansion(v_options);
   perform remem._check_weights(v_options -> 'weights');

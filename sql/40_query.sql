@@ -166,6 +166,7 @@ begin
   prepared.mean_len := greatest(v_counts.doc_len::float8 / greatest(v_counts.documents, 1), 1);
   prepared.vectors := v_counts.vectors;
   prepared.check_validity := v_counts.check_validity;
+  prepared.as_of := (options ->> 'as_of')::timestamptz;
 
   -- Web-search syntax: "quoted phrases" and -excluded words (a hyphen before a letter).
   if v_asked ~ '["\u201c\u201e\u00ab]' then
@@ -215,18 +216,18 @@ begin
   -- A selective filter is resolved first and searched exactly; otherwise the arms check rows as they go.
   if coalesce(options -> 'filter', 'null') <> 'null' or coalesce(options -> 'kinds', 'null') <> 'null' or coalesce(options -> 'scopes', 'null') <> 'null' then
     prepared.row_filter := remem._row_filter(v_workspace, options);
-    if prepared.row_filter is not null then
+    if prepared.row_filter is not null and prepared.as_of is null then  -- of the past, arms check rows as they go
       prepared.allowed := remem._resolve_filter(v_workspace, prepared.row_filter);
     end if;
   end if;
 
-  if options ->> 'shard_by' is not null then
+  if options ->> 'shard_by' is not null and prepared.as_of is null then
     v_shards := remem._shards(v_workspace, options);
     prepared.shards := v_shards.kinds; prepared.shard_filters := v_shards.filters;
   end if;
 
   -- What the query points at: names (topic keys and subjects are among them) and sessions by their refs.
-  if 'pointer' = any (arms) then
+  if 'pointer' = any (arms) and prepared.as_of is null then
     begin
       prepared.entities := remem._query_entities(v_workspace, prepared.folded);
     exception when others then  -- a broken index of names costs the names
@@ -240,7 +241,7 @@ begin
     cross join lateral (select x.session_no from remem.session x
       where x.workspace = v_workspace and x.session_ref = w.word offset 0) s);
   if prepared.folded collate "C" ~ '[0-9]|yesterday|today|last' then
-    v_time := remem._time_hint(prepared.folded, now());
+    v_time := remem._time_hint(prepared.folded, coalesce(prepared.as_of, now()));
     prepared.time_from := v_time.time_from; prepared.time_to := v_time.time_to;
   end if;
 end

@@ -121,6 +121,9 @@ begin
   if coalesce(cardinality(query.lexemes), 0) = 0 then
     scores := array_fill(0::float8, array[coalesce(cardinality(memory_nos), 0)]); matched := scores;
     return;
+  elsif query.as_of is not null then
+    select s.scores, s.matched into scores, matched from remem._word_scores_at(query, memory_nos) s;
+    return;
   end if;
   select array_agg(coalesce(s.score, 0) order by w.n), array_agg(coalesce(s.matched, 0) order by w.n) into scores, matched
   from unnest(memory_nos) with ordinality w (memory_no, n)

@@ -123,10 +123,19 @@ declare
 begin
   case arm
     when 'vector' then
+      if query.as_of is not null then
+        select a.memory_nos, a.scores into memory_nos, scores from remem._arm_vector_at(query, n) a;
+        matched := '{}';
+        return;
+      end if;
       v_found := remem._arm_vectors(query, n);
       memory_nos := v_found.memory_nos; scores := v_found.cosines;
     when 'lexical' then
-      v_found := remem._arm_lexical(query, n, budget);
+      if query.as_of is not null then
+        v_found := remem._arm_lexical_at(query, n, budget);
+      else
+        v_found := remem._arm_lexical(query, n, budget);
+      end if;
       memory_nos := v_found.memory_nos; scores := v_found.scores; matched := v_found.matched;
     when 'pointer' then
       select array_agg(a.memory_no), array_agg(a.score) into memory_nos, scores
@@ -172,9 +181,9 @@ declare
 begin
   return array_remove(array[
     case when v_vector and 'vector' = any (arms) or v_fusion then 'vector' end,
-    case when cardinality(query.phrases) > 0 and 'phrase' = any (arms) then 'phrase' end,
-    case when 'attribute' = any (arms) and remem._has_attributes(query.workspace) then 'attribute' end,
-    case when (v_named or cardinality(query.session_nos) > 0) and 'pointer' = any (arms) then 'pointer' end,
+    case when cardinality(query.phrases) > 0 and 'phrase' = any (arms) and query.as_of is null then 'phrase' end,
+    case when 'attribute' = any (arms) and query.as_of is null and remem._has_attributes(query.workspace) then 'attribute' end,
+    case when (v_named or cardinality(query.session_nos) > 0) and query.as_of is null and 'pointer' = any (arms) then 'pointer' end,
     case when v_lexical and 'lexical' = any (arms) or v_fusion then 'lexical' end], null);
 end
 $$;

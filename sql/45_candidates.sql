@@ -70,7 +70,8 @@ begin
     scores := scores[:v_scored] || v_more.scores; matched := matched[:v_scored] || v_more.matched;
   end if;
   if query.vector is not null and (v_words > 0 or v_near < cardinality(memory_nos)) then
-    v_cosines := remem._cosines(v_workspace, query.space_no, query.vector, memory_nos[:v_words] || memory_nos[v_near + 1:]);
+    v_cosines := case when query.as_of is null then remem._cosines(v_workspace, query.space_no, query.vector, memory_nos[:v_words] || memory_nos[v_near + 1:])
+      else remem._cosines_at(query, memory_nos[:v_words] || memory_nos[v_near + 1:]) end;
     cosines := v_cosines[:v_words] || cosines[v_words + 1:v_near] || v_cosines[v_words + 1:];
   end if;
   v_out := remem._excluded(query, memory_nos);
@@ -102,7 +103,11 @@ begin
   end if;
   return array(
     select distinct p.memory_no from unnest(query.excluded) x (lexeme)
-    join remem.posting p on p.workspace = query.workspace and p.lexeme = x.lexeme and p.memory_no = any (memory_nos));
+    join remem.posting p on p.workspace = query.workspace and p.lexeme = x.lexeme and p.memory_no = any (memory_nos)
+    union
+    select p.memory_no from unnest(query.excluded) x (lexeme)
+    join remem.posting_past p on p.workspace = query.workspace and p.lexeme = x.lexeme and p.memory_no = any (memory_nos)
+    where query.as_of is not null);
 end
 $$;
 comment on function remem._excluded(remem._query, bigint[]) is 'The candidates that an excluded word rules out.';

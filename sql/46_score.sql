@@ -67,7 +67,8 @@ declare
   -- Out of the records once: a field of one would be taken out again for every row (10 ms for 125 rows).
   v_workspace text := query.workspace;
   v_row_filter jsonpath := query.row_filter;
-  v_check boolean := query.row_filter is not null or query.check_validity;
+  v_as_of timestamptz := query.as_of;
+  v_check boolean := query.row_filter is not null or query.check_validity or query.as_of is not null;
   v_session_nos int[] := query.session_nos;
   v_time_from timestamptz := query.time_from;
   v_time_to timestamptz := query.time_to;
@@ -85,7 +86,7 @@ declare
   v_trust float8 := case when with_context then (weights ->> 'trust')::float8 else 0 end;
   v_rank float8 := case when with_context then (weights ->> 'rank')::float8 else 0 end;
   v_aux jsonb := case when with_context and aux_arms is not null then weights end;
-  v_now timestamptz := now();
+  v_now timestamptz := coalesce(query.as_of, now());
   v_words_known boolean := cardinality(query.lexemes) > 0;
 begin
   return array(
@@ -110,7 +111,8 @@ begin
         floor(date_part('epoch', v_now - coalesce(m.occurred_at, m.created_at)) / 86400) as age
       from remem.memory m where m.workspace = v_workspace and m.memory_no = c.memory_no
         -- The arms have checked their own finds; a turn that joined beside them has to pass too.
-        and m.superseded_at is null and m.forgotten_at is null and (not v_check or (v_row_filter is null or m.attrs @@ v_row_filter)
+        and (m.superseded_at is null or m.superseded_at > v_as_of) and m.forgotten_at is null and (v_as_of is null or m.created_at <= v_as_of)
+        and (not v_check or (v_row_filter is null or m.attrs @@ v_row_filter)
           and (m.valid_from is null or m.valid_from <= v_now) and (m.valid_to is null or m.valid_to > v_now))
       offset 0) m
     left join remem.source_class s on s.name = m.source_class

@@ -30,7 +30,7 @@ begin
   vector_share := case
     when prepared.vector is null then 0 when not wanted && '{lexical,fusion}' then 1
     else coalesce((weights ->> 'vector')::float8, space.vector_weight) end;
-  if route.pool is not null then
+  if route.pool is not null and prepared.as_of is null then
     pool := remem._pool(prepared, route);
     pool_note := case when cardinality(pool) = 0 then 'empty'
       when options ->> 'kind' is not null and remem._pool_satisfies(prepared, space, pool, (options ->> 'min_relevance')::float8, k)
@@ -151,7 +151,7 @@ begin
       r.elapsed_ms, r.error)::remem._arm_result from unnest(v_results) r);
   end if;
   begin
-    v_expanded := remem._expand_hits(v_query, v_space, v_scored, case when v_mode in ('simple', 'retrieval_only') and v_options ->> 'graph' = 'auto'
+    v_expanded := remem._expand_hits(v_query, v_space, v_scored, case when v_query.as_of is not null or v_mode in ('simple', 'retrieval_only') and v_options ->> 'graph' = 'auto'
       then 'never' else v_options ->> 'graph' end, (v_plan.route).graph_depth, c_confident, (v_options ->> 'min_relevance')::float8, k);
     v_scored := v_expanded.result; v_graph := v_expanded.note;
   exception when others then

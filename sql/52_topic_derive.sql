@@ -9,12 +9,13 @@ comment on function remem._derived_limit() is 'How many derived topics a workspa
 
 -- What memories are about. A title of more than 300 bytes is no topic.
 create or replace function remem._memory_topics(workspace text, memory_nos bigint[])
-returns table (memory_no bigint, title text, scope text, scope_ref text, importance real, unresolved boolean, by_key boolean, is_live boolean, forgotten boolean)
+returns table (memory_no bigint, title text, scope text, scope_ref text, importance real, unresolved boolean, by_key boolean, is_live boolean, forgotten boolean,
+  freshness text)
 language sql stable rows 10
 set search_path = pg_catalog, remem, pg_temp
 as $$
   select m.memory_no, v.title, m.scope, m.scope_ref, case when m.pinned then greatest(m.importance, 0.8) else m.importance end, m.unresolved, v.by_key,
-    m.superseded_at is null and m.forgotten_at is null, m.forgotten_at is not null
+    m.superseded_at is null and m.forgotten_at is null, m.forgotten_at is not null, m.freshness
   from unnest(memory_nos) w (memory_no)
   join remem.memory m on m.workspace = _memory_topics.workspace and m.memory_no = w.memory_no
   cross join lateral (
@@ -26,13 +27,13 @@ as $$
 $$;
 comment on function remem._memory_topics(text, bigint[]) is 'The topics that memories stand for.';
 
-create or replace function remem._derived_part(title text, importance real, unresolved boolean, memory_no bigint) returns jsonb
+create or replace function remem._derived_part(title text, importance real, unresolved boolean, freshness text, memory_no bigint) returns jsonb
 language sql immutable parallel safe
 set search_path = pg_catalog, remem, pg_temp
 as $$
-  select jsonb_build_object('title', title, 'importance', importance, 'unresolved', unresolved, 'freshness', 'current', 'memory_no', memory_no)
+  select jsonb_build_object('title', title, 'importance', importance, 'unresolved', unresolved, 'freshness', freshness, 'memory_no', memory_no)
 $$;
-comment on function remem._derived_part(text, real, boolean, bigint) is 'What a memory contributes to a catalog entry.';
+comment on function remem._derived_part(text, real, boolean, text, bigint) is 'What a memory contributes to a catalog entry.';
 
 -- Called by the writers for rows that become live. In the order of the rows, so that the same writes give the same catalog.
 create or replace function remem._add_topics(workspace remem.workspace, memory_nos bigint[]) returns void
@@ -58,6 +59,7 @@ begin
     if v_part is not null then
       continue when (v_part ->> 'importance')::real >= v_row.importance
         and ((v_part ->> 'unresolved')::boolean or not v_row.unresolved)
+        and (v_part ->> 'freshness' = 'current' or v_row.freshness <> 'current')
         and remem._memory_is_live(workspace.workspace, v_old.memory_no);
     elsif v_old.topic_no is null then
       v_room := coalesce(v_room, remem._derived_limit() - (select count(*) from remem.topic t
@@ -68,8 +70,9 @@ begin
     perform remem._put_part(workspace, v_row.scope, v_row.scope_ref, v_key, 'memory',
       case when v_part is not null and remem._memory_is_live(workspace.workspace, v_old.memory_no)
         then remem._derived_part(v_part ->> 'title', greatest(v_row.importance, (v_part ->> 'importance')::real),
-          (v_part ->> 'unresolved')::boolean or v_row.unresolved, v_row.memory_no)
-        else remem._derived_part(v_row.title, v_row.importance, v_row.unresolved, v_row.memory_no) end);
+          (v_part ->> 'unresolved')::boolean or v_row.unresolved,
+          case when 'current' in (v_part ->> 'freshness', v_row.freshness) then 'current' else v_row.freshness end, v_row.memory_no)
+        else remem._derived_part(v_row.title, v_row.importance, v_row.unresolved, v_row.freshness, v_row.memory_no) end);
     if v_old.topic_no is null then
       v_room := v_room - 1;
     end if;
@@ -89,6 +92,27 @@ begin
 end
 $$;
 comment on function remem._memory_is_live(text, bigint) is 'Whether a memory is neither superseded nor forgotten.';
+
+-- What the live memories of a key or title say together; memory_no is null when there are none.
+create or replace function remem._topic_heir(
+  workspace text, scope text, scope_ref text, title text, out importance real, out unresolved boolean, out freshness text, out memory_no bigint
+)
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+set enable_seqscan = off
+as $$
+begin
+  execute format('select max(s.importance), bool_or(s.unresolved),'
+    ' case when bool_or(s.freshness = ''current'') then ''current'' when bool_or(s.freshness = ''unknown'') then ''unknown'' else ''stale'' end, max(s.memory_no) from ('
+    ' select m.memory_no, m.unresolved, m.freshness, case when m.pinned then greatest(m.importance, 0.8) else m.importance end as importance'
+    ' from remem.memory m where m.workspace = $1 and (m.attrs @@ %L or m.attrs @@ %L)'
+    ' and m.superseded_at is null and m.forgotten_at is null and m.scope = $2 and m.scope_ref is not distinct from $3 limit 1000) s',
+    format('$.workspace == %s && $.topic_key == %s', to_jsonb(workspace), to_jsonb(title)),
+    format('$.workspace == %s && $.title == %s && ($.important == true || $.unresolved == true)', to_jsonb(workspace), to_jsonb(title)))
+  into importance, unresolved, freshness, memory_no using workspace, scope, scope_ref;
+end
+$$;
+comment on function remem._topic_heir(text, text, text, text) is 'What live memories say of a topic.';
 
 -- Called by the writers for rows that are no longer live. Their topics go over to another memory of the same key or
 -- title; without one a superseded row's topic stays hidden until its new version takes it, a forgotten row's goes.
@@ -112,16 +136,10 @@ begin
     if v_workspace.workspace is null then
       select w.* into v_workspace from remem.workspace w where w.workspace = _drop_topics.workspace;
     end if;
-    execute format('select max(s.importance) as importance, bool_or(s.unresolved) as unresolved, max(s.memory_no) as memory_no from ('
-      ' select m.memory_no, m.unresolved, case when m.pinned then greatest(m.importance, 0.8) else m.importance end as importance'
-      ' from remem.memory m where m.workspace = $1 and (m.attrs @@ %L or m.attrs @@ %L)'
-      ' and m.superseded_at is null and m.forgotten_at is null and m.scope = $2 and m.scope_ref is not distinct from $3 limit 1000) s',
-      format('$.workspace == %s && $.topic_key == %s', to_jsonb(workspace), to_jsonb(v_row.title)),
-      format('$.workspace == %s && $.title == %s && ($.important == true || $.unresolved == true)', to_jsonb(workspace), to_jsonb(v_row.title)))
-    into v_next using workspace, v_row.scope, v_row.scope_ref;
+    v_next := remem._topic_heir(workspace, v_row.scope, v_row.scope_ref, v_row.title);
     if v_next.memory_no is not null then
       perform remem._put_part(v_workspace, v_row.scope, v_row.scope_ref, v_row.key, 'memory',
-        remem._derived_part(v_row.title, v_next.importance, v_next.unresolved, v_next.memory_no));
+        remem._derived_part(v_row.title, v_next.importance, v_next.unresolved, v_next.freshness, v_next.memory_no));
     elsif v_row.forgotten then
       perform remem._put_part(v_workspace, v_row.scope, v_row.scope_ref, v_row.key, 'memory', null);
     end if;
@@ -129,6 +147,32 @@ begin
 end
 $$;
 comment on function remem._drop_topics(text, bigint[]) is 'Takes what memories stood for out of the catalog.';
+
+-- A live memory is worth something else now (`old` is how it was): what its topics say is made anew of all live ones.
+create or replace function remem._rederive_topics(workspace remem.workspace, old remem.memory) returns void
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_topic remem.topic;
+  v_next record;
+begin
+  for v_topic in
+    select t.* from (
+      select distinct remem._entry_hash(remem._owner(old.scope, old.scope_ref), btrim(remem._phrase_words(remem._fold(btrim(n.title))))) as hash
+      from unnest(array[old.topic_key, old.title]) n (title) where n.title is not null
+    ) h
+    join remem.topic t on t.workspace = workspace.workspace and t.entry_hash = h.hash
+    where t.parts ? 'memory' order by t.topic_no
+  loop
+    continue when not remem._lock_entry(workspace.workspace, v_topic.entry_hash, false);  -- the next change of it repairs that
+    v_next := remem._topic_heir(workspace.workspace, v_topic.scope, v_topic.scope_ref, v_topic.parts #>> '{memory,title}');
+    perform remem._put_part(workspace, v_topic.scope, v_topic.scope_ref, v_topic.key, 'memory', case when v_next.memory_no is not null
+      then remem._derived_part(v_topic.parts #>> '{memory,title}', v_next.importance, v_next.unresolved, v_next.freshness, v_next.memory_no) end);
+  end loop;
+end
+$$;
+comment on function remem._rederive_topics(remem.workspace, remem.memory) is 'Makes the topics of a changed memory anew.';
 
 create or replace function remem.derive_topics(workspace text, after uuid default null, "limit" int default 1000)
 returns remem.batch_done

@@ -14,6 +14,18 @@ from remem_pg.cli.contexting import context, plan
 from remem_pg.cli.demo_command import demo
 from remem_pg.cli.explaining import explain
 from remem_pg.cli.importing import import_
+from remem_pg.cli.lifecycle import (
+    correct,
+    drop_workspace,
+    forget,
+    history,
+    pin,
+    purge,
+    resolve,
+    supersede,
+    unforget,
+    unpin,
+)
 from remem_pg.cli.memories import count, get, list_, recall, remember
 from remem_pg.cli.serving import serve, version
 from remem_pg.cli.settings import Settings
@@ -68,6 +80,16 @@ register(app, "context", context)
 register(app, "get", get)
 register(app, "list", list_)
 register(app, "count", count)
+register(app, "correct", correct)
+register(app, "supersede", supersede)
+register(app, "history", history)
+register(app, "pin", pin)
+register(app, "unpin", unpin)
+register(app, "resolve", resolve)
+register(app, "forget", forget)
+register(app, "unforget", unforget)
+register(app, "purge", purge)
+register(app, "drop-workspace", drop_workspace)
 register(app, "import", import_)
 register(app, "serve", serve)
 register(app, "migrate", migrate)

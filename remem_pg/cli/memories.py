@@ -60,7 +60,11 @@ def remember(
     valid_to: Annotated[datetime | None, typer.Option(formats=_WHEN)] = None,
     metadata: Annotated[str | None, typer.Option(help="A JSON object.")] = None,
     on_conflict: Annotated[
-        str, typer.Option(help="new_version or error, when the ref holds other text.")
+        str,
+        typer.Option(
+            help="new_version or error, when the ref holds other text; rewrite: also what was "
+            "forgotten, corrected or purged."
+        ),
     ] = "new_version",
 ) -> int | None:
     """Keep one memory. Its reference is printed."""
@@ -123,6 +127,9 @@ def recall(
     min_relevance: Annotated[
         float | None, typer.Option(help="Drop hits below this relevance, 0 to 1.")
     ] = None,
+    as_of: Annotated[
+        datetime | None, typer.Option(formats=_WHEN, help="What was known at that time.")
+    ] = None,
     option: Annotated[
         list[str] | None,
         typer.Option("--option", help="Any other recall option as NAME=JSON. May be repeated."),
@@ -143,6 +150,7 @@ def recall(
         "session_ref": session,
         "mode": mode,
         "min_relevance": min_relevance,
+        "as_of": _aware(as_of),
     }
     options = {key: value for key, value in options.items() if value is not None}
     options.update(extra_options(option or []))
@@ -218,11 +226,15 @@ def list_(
     after: Annotated[
         str | None, typer.Option(metavar="ID", help="Go on after this memory.")
     ] = None,
+    state: Annotated[str, typer.Option(help="current, superseded, forgotten or all.")] = "current",
 ) -> int | None:
     """List memories, newest first."""
     records = list(
         open_memory(settings).list(
-            filter=filter, after=_required_uuid("--after", after), limit=limit
+            filter=filter,
+            after=_required_uuid("--after", after),
+            limit=limit,
+            state=state,  # type: ignore[arg-type]  # the server knows which there are
         )
     )
     following = str(records[-1].memory_id) if records and len(records) == limit else None

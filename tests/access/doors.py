@@ -63,6 +63,8 @@ WORKING: dict[str, dict[str, Any]] = {
     "activate_space": {"space": "hash", "workspace": WORKSPACE},
     "catalog_without_embedding": {"workspace": WORKSPACE},
     "configure": {"name": "tenant_mode", "value": "shared"},
+    "conflicts": {"workspace": WORKSPACE},
+    "correct": {"workspace": WORKSPACE, "body": "We retry four times.", "ref": REF},
     "count": {"workspace": WORKSPACE, "filter": '$.kind == "decision"'},
     "create_workspace": {"workspace": "other"},
     "current_space": {"workspace": WORKSPACE},
@@ -71,9 +73,13 @@ WORKING: dict[str, dict[str, Any]] = {
     "drop_generic_word": {"workspace": WORKSPACE, "language": "english", "word": "work"},
     "drop_provider": {"workspace": WORKSPACE, "provider_id": "notes"},
     "drop_topic": {"workspace": WORKSPACE, "topic_id": LINKED[0]},
+    "drop_workspace": {"workspace": WORKSPACE},
+    "forget": {"workspace": WORKSPACE, "ref": REF},
+    "forget_where": {"workspace": WORKSPACE, "filter": '$.kind == "decision"', "preview": False},
     "get": {"workspace": WORKSPACE, "ref": REF},
     "grant_access": {"role": "pg_monitor", "workspace": WORKSPACE},
     "hash_embed": {"text": BODY},
+    "history": {"workspace": WORKSPACE, "ref": REF},
     "links_between": {"workspace": WORKSPACE, "memory_ids": list(LINKED)},
     "list": {"workspace": WORKSPACE, "filter": '$.kind == "decision"'},
     "list_continuity_phrases": {"workspace": WORKSPACE},
@@ -81,7 +87,10 @@ WORKING: dict[str, dict[str, Any]] = {
     "list_providers": {"workspace": WORKSPACE},
     "list_topics": {"workspace": WORKSPACE},
     "log_recall": {"workspace": WORKSPACE, "tier": "cold", "k": 8, "returned": 3},
+    "pin": {"workspace": WORKSPACE, "ref": REF},
     "plan": {"workspace": WORKSPACE, "prompt": "what did we decide last time?"},
+    "purge": {"workspace": WORKSPACE, "ref": REF},
+    "purge_forgotten": {"workspace": WORKSPACE},
     "put_continuity_phrase": {"workspace": WORKSPACE, "language": "english", "phrase": "as before"},
     "put_generic_word": {"workspace": WORKSPACE, "language": "english", "word": "matter"},
     "put_plan_setting": {"workspace": WORKSPACE, "name": "max_topics", "value": Jsonb(2)},
@@ -108,6 +117,7 @@ WORKING: dict[str, dict[str, Any]] = {
     "recall_from": {"workspace": WORKSPACE, "query": "retry?", "arms": Jsonb([FOUND])},
     "recall_from_explain": {"workspace": WORKSPACE, "query": "retry?", "arms": Jsonb([FOUND])},
     "recall_many": {"workspace": WORKSPACE, "queries": Jsonb(["how often do we retry?"])},
+    "reinforce": {"workspace": WORKSPACE, "ref": REF},
     "register_space": {"descriptor": Jsonb(DESCRIPTOR)},
     "relate": {"workspace": WORKSPACE, "src": LINKED[0], "dst": LINKED[1], "kind": "part_of"},
     "remember": {"workspace": WORKSPACE, "body": "Deploys happen on Tuesdays.", "ref": "deploys"},
@@ -116,12 +126,22 @@ WORKING: dict[str, dict[str, Any]] = {
         "items": Jsonb([{"body": "Standups are at ten."}, {"body": BODY, "session_ref": "s"}]),
     },
     "render": {"workspace": WORKSPACE, "hits": "{}"},
+    "resolve": {"workspace": WORKSPACE, "ref": REF},
     "revoke_access": {"role": "pg_monitor", "workspace": WORKSPACE},
     "route_of": {"workspace": WORKSPACE, "query": "what did we decide?"},
     "topic_memories": {"workspace": WORKSPACE, "topic_ids": [LINKED[0]]},
+    "set_freshness": {"workspace": WORKSPACE, "freshness": "stale", "ref": REF},
+    "set_importance": {"workspace": WORKSPACE, "importance": 0.9, "ref": REF},
+    "supersede": {"workspace": WORKSPACE, "old": LINKED[0], "new": LINKED[1]},
+    "unforget": {"workspace": WORKSPACE, "memory_id": LINKED[0]},
+    "unpin": {"workspace": WORKSPACE, "ref": REF},
     "unrelate": {"workspace": WORKSPACE, "src": LINKED[0], "dst": LINKED[1]},
     "version": {},
 }
+
+
+# Working calls after which another one would not find what it is about.
+TAKING = {"correct", "drop_workspace", "forget", "forget_where", "purge", "supersede"}
 
 
 @dataclass(frozen=True)
@@ -182,6 +202,12 @@ def doors(conn: Connection) -> list[Door]:
         (),
     ).fetchall()
     return [Door(r[0], r[1], tuple(map(tuple, r[3])), r[2]) for r in rows]
+
+
+def work(door: Door, conn: Connection) -> None:
+    """The working call of a door; one that takes what others need is undone."""
+    with conn.transaction(force_rollback=door.name in TAKING):
+        door.call(conn, door.working())
 
 
 def refusal(door: Door, conn: Connection, values: Mapping[str, Any]) -> str:

@@ -82,8 +82,54 @@ _CHECKS = {
     "superseded memory without a successor": """
         select m.workspace, m.memory_no from remem.memory m
         where m.superseded_at is not null and not exists (select from remem.memory n
-          where n.workspace = m.workspace and n.memory_id = m.superseded_by
-            and n.ref is not distinct from m.ref)
+          where n.workspace = m.workspace and n.memory_id = m.superseded_by)
+        and not exists (select from remem.tombstone t
+          where t.workspace = m.workspace and t.memory_id = m.superseded_by)
+    """,
+    "lineage differs from what superseded what": """
+        with expected as (
+          select o.workspace, o.memory_no as old_no, n.memory_no as new_no, o.ref, o.fingerprint
+          from remem.memory o join remem.memory n
+            on n.workspace = o.workspace and n.memory_id = o.superseded_by
+        ), actual as (select workspace, old_no, new_no, ref, fingerprint from remem.lineage)
+        (select * from expected except select * from actual)
+        union all (select * from actual except select * from expected)
+    """,
+    "new version under another ref": """
+        select o.workspace, o.memory_no from remem.lineage l
+        join remem.memory o on o.workspace = l.workspace and o.memory_no = l.old_no
+        join remem.memory n on n.workspace = l.workspace and n.memory_no = l.new_no
+        where l.how <> 'superseded' and n.ref is distinct from o.ref
+    """,
+    "list of the forgotten differs from the memories": """
+        with expected as (
+          select workspace, memory_no, ref, fingerprint, session_no, turn_no, forgotten_at
+          from remem.memory where forgotten_at is not null
+        ), actual as (
+          select workspace, memory_no, ref, fingerprint, session_no, turn_no, forgotten_at
+          from remem.forgotten
+        )
+        (select * from expected except select * from actual)
+        union all (select * from actual except select * from expected)
+    """,
+    "tombstone of a memory that is there": """
+        select t.workspace, t.memory_id from remem.tombstone t join remem.memory m
+          on m.workspace = t.workspace and (m.memory_id = t.memory_id or m.memory_no = t.memory_no)
+    """,
+    "attributes differ from the memory's fields": f"""
+        select m.workspace, m.memory_no from remem.memory m
+        where {_LIVE} and (
+          (m.attrs -> 'pinned')::boolean <> m.pinned
+          or (m.attrs -> 'unresolved')::boolean <> m.unresolved
+          or (m.attrs ->> 'importance')::real <> m.importance
+          or (m.attrs ->> 'confidence')::real is distinct from m.confidence
+          or coalesce((m.attrs -> 'important')::boolean, false) <>
+            (m.pinned or m.importance >= 0.8::real))
+    """,
+    "topic that stands for a memory which is gone or forgotten": """
+        select t.workspace, t.title from remem.topic t where t.memory_no is not null
+          and not exists (select from remem.memory m where m.workspace = t.workspace
+            and m.memory_no = t.memory_no)
     """,
     "tally differs from the number of live memories or their length": f"""
         select w.workspace, t.n, t.doc_len, c.n, c.doc_len

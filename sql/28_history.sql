@@ -1,0 +1,89 @@
+-- history: the versions of a memory in order, what replaced what and why. conflicts: what may contradict.
+
+create or replace function remem.history(workspace text, memory_id uuid default null, ref text default null)
+returns setof remem.memory_version
+language plpgsql stable security definer
+set search_path = pg_catalog, remem, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_writes boolean;
+  v_no bigint;
+begin
+  perform remem._authorize(workspace, 'read');
+  v_writes := remem._is_granted(workspace, 'write');
+  v_no := remem._find_memory(history.workspace, history.memory_id, history.ref, true);
+  return query
+  with recursive later (memory_no) as (
+    select v_no where v_no is not null
+    union
+    select l.new_no from later x join remem.lineage l on l.workspace = history.workspace and l.old_no = x.memory_no
+  ), chain (memory_no, depth) as (
+    -- From the last of them back: a version stands before the one that replaced it.
+    select x.memory_no, 0 from later x
+    where not exists (select from remem.lineage l where l.workspace = history.workspace and l.old_no = x.memory_no)
+    union
+    select l.old_no, c.depth + 1 from chain c join remem.lineage l on l.workspace = history.workspace and l.new_no = c.memory_no
+  ), gone (memory_id, memory_no, ref, replaced_by, created_at, purged_at, purged_by) as (
+    select t.memory_id, t.memory_no, t.ref, t.replaced_by, t.created_at, t.purged_at, t.purged_by from remem.tombstone t
+    where t.workspace = history.workspace and (t.memory_id = history.memory_id or t.ref = history.ref
+      or t.replaced_by in (select m.memory_id from chain c join remem.memory m on m.workspace = history.workspace and m.memory_no = c.memory_no))
+    union
+    select t.memory_id, t.memory_no, t.ref, t.replaced_by, t.created_at, t.purged_at, t.purged_by
+    from gone g join remem.tombstone t on t.workspace = history.workspace and t.replaced_by = g.memory_id
+  )
+  select (row_number() over (order by v.purged desc, v.depth desc, v.memory_no))::int, v.memory_id, v.ref, v.state, v.kind, v.title, v.body,
+    v.created_at, v.ended_at, v.how, v.reason, v.ended_by, v.replaced_by
+  from (
+    select true as purged, 0 as depth, g.memory_no, g.memory_id, g.ref, 'purged' as state, null::text as kind, null::text as title,
+      null::text as body, g.created_at, g.purged_at as ended_at, 'purged' as how, null::text as reason, g.purged_by::text as ended_by, g.replaced_by
+    from gone g
+    union all
+    select false, c.depth, m.memory_no, m.memory_id, m.ref, s.state, m.kind, case when s.shown then m.title end, case when s.shown then m.body end,
+      m.created_at, coalesce(m.forgotten_at, m.superseded_at),
+      case when m.forgotten_at is not null then 'forgotten' else coalesce(l.how, case when m.superseded_at is not null then 'new_version' end) end,
+      case when m.forgotten_at is null then l.reason when s.shown then coalesce(f.reason, l.reason) end,
+      case when m.forgotten_at is null then l.replaced_by else f.forgotten_by end::text, m.superseded_by
+    from (select x.memory_no, max(x.depth) as depth from chain x group by x.memory_no) c
+    join remem.memory m on m.workspace = history.workspace and m.memory_no = c.memory_no
+    cross join lateral (select remem._state(m) as state, m.forgotten_at is null or v_writes as shown) s
+    left join remem.lineage l on l.workspace = history.workspace and l.old_no = m.memory_no
+    left join remem.forgotten f on f.workspace = history.workspace and f.memory_no = m.memory_no
+  ) v
+  order by 1;
+end
+$$;
+comment on function remem.history(text, uuid, text) is
+  'Every version of a memory (named by the id of any of them, or by a ref), the first one first: what it said, its state (current, superseded, forgotten, purged), when it ended, how (new_version, corrected, superseded, forgotten, purged), why, by whom, and which version replaced it. The text of a forgotten version is for those who may write; a purged one has none.';
+
+create or replace function remem.conflicts(workspace text, "limit" int default 50) returns setof remem.conflict_candidate
+language plpgsql stable security definer
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  perform remem._authorize(workspace, 'read');
+  if "limit" is null or "limit" not between 1 and 1000 then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'limit', 'value', "limit", 'limit', 1000), 'Between 1 and 1000');
+  end if;
+  return query
+    select a.subject, a.attribute, a.memory_id, a.ref, a.body, b.memory_id, b.ref, b.body,
+      (select min(r.kind) from remem.relation r
+        where r.workspace = conflicts.workspace and r.src_no in (a.memory_no, b.memory_no) and r.dst_no in (a.memory_no, b.memory_no)
+          and r.kind in ('contradicts', 'conflicts_with'))
+    from remem.memory_entity e
+    join remem.memory a on a.workspace = e.workspace and a.memory_no = e.memory_no
+    join remem.memory_entity o on o.workspace = e.workspace and o.name = e.name and o.memory_no < e.memory_no
+    join remem.memory b on b.workspace = o.workspace and b.memory_no = o.memory_no
+    where e.workspace = conflicts.workspace and e.name >= '=' and e.name < '>'
+      and a.fingerprint <> b.fingerprint and remem._fold(a.subject) = remem._fold(b.subject)
+      and a.scope = b.scope and a.scope_ref is not distinct from b.scope_ref
+      and tstzrange(a.valid_from, a.valid_to) && tstzrange(b.valid_from, b.valid_to)
+      and (a.valid_to is null or a.valid_to > now()) and (b.valid_to is null or b.valid_to > now())
+      and not exists (select from remem.relation r
+        where r.workspace = conflicts.workspace and r.src_no in (a.memory_no, b.memory_no) and r.dst_no in (a.memory_no, b.memory_no)
+          and r.kind in ('not_conflict', 'compatible'))
+    order by a.memory_no desc, b.memory_no desc limit "limit";
+end
+$$;
+comment on function remem.conflicts(text, int) is
+  'Pairs of current memories of one scope that say different things of the same attribute of the same subject, the newest first, for somebody to decide: supersede or correct one of them, or relate them as not_conflict. linked: contradicts or conflicts_with where somebody said so. Nothing is decided here.';

@@ -13,6 +13,7 @@ comment on function remem._analyser_name(text) is 'The identity of the text anal
 
 -- Writers hold it shared to the end of their transaction, a change of space or of language exclusively:
 -- nobody writes a vector or a posting of the old kind after the switch. Nothing is written for it.
+-- The second lock is about the vector tables of all spaces: a writer may touch any, drop_space takes one away.
 create or replace function remem._lock_workspace(workspace text, exclusive boolean default false) returns void
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
@@ -23,6 +24,7 @@ begin
   else
     perform pg_advisory_xact_lock_shared(hashtextextended(workspace, 7285));
   end if;
+  perform pg_advisory_xact_lock_shared(7284, 2);
 end
 $$;
 comment on function remem._lock_workspace(text, boolean) is 'Keeps writers and a switch of the workspace apart.';
@@ -35,13 +37,17 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
   v_row remem.workspace;
+  v_space_no int;
 begin
   select w.* into v_row from remem.workspace w where w.workspace = _ensure_workspace.workspace;
   if not found then
     perform remem._language_dictionaries(language);
+    -- Held to the end of the transaction: the default is not dropped under a workspace that nobody sees yet.
+    select e.space_no into v_space_no
+    from remem.setting s join remem.embedding_space e on e.space_no = s.value::int
+    where s.name = 'default_space' for key share of e;
     insert into remem.workspace (workspace, language, analyser, space_no)
-    values (_ensure_workspace.workspace, _ensure_workspace.language, remem._analyser_name(language),
-      (select s.value::int from remem.setting s where s.name = 'default_space'))
+    values (_ensure_workspace.workspace, _ensure_workspace.language, remem._analyser_name(language), v_space_no)
     on conflict on constraint workspace_pkey do nothing;
     select w.* into v_row from remem.workspace w where w.workspace = _ensure_workspace.workspace;
   end if;

@@ -1,5 +1,8 @@
 -- Embedding spaces: who made a vector. Vectors of two spaces are never compared, by construction:
 -- each space has its own table, and a workspace points at one space.
+--
+-- A space is building from its registration on, active while a workspace or the default uses it, and retired
+-- when the last has left it. Numbers are never used twice.
 
 create or replace function remem._fingerprint(descriptor jsonb) returns text
 language sql immutable parallel safe
@@ -95,7 +98,7 @@ begin
   end if;
   v_fingerprint := remem._fingerprint(descriptor);
   -- One registration at a time, so that two clients that start together agree on one space.
-  lock table remem.embedding_space in share row exclusive mode;
+  perform pg_advisory_xact_lock(7284, 1);
   select s.* into v_space from remem.embedding_space s where s.fingerprint = v_fingerprint;
   if v_space.space_no is not null then
     return remem._space_info(v_space);
@@ -106,10 +109,10 @@ begin
   end if;
   insert into remem.embedding_space (space_no, name, fingerprint, backend, asset, dimensions, pooling, normalization,
     dtype, query_prompt, document_prompt, state, cosine_floor, cosine_full, vector_weight)
-  values ((select max(s.space_no) + 1 from remem.embedding_space s), v_name, v_fingerprint,
+  values (nextval('remem.embedding_space_no_seq'), v_name, v_fingerprint,
     descriptor ->> 'backend', descriptor ->> 'asset', v_dimensions, coalesce(descriptor ->> 'pooling', ''),
     coalesce(descriptor ->> 'normalization', ''), coalesce(descriptor ->> 'dtype', ''),
-    coalesce(descriptor ->> 'query_prompt', ''), coalesce(descriptor ->> 'document_prompt', ''), 'active',
+    coalesce(descriptor ->> 'query_prompt', ''), coalesce(descriptor ->> 'document_prompt', ''), 'building',
     v_floor, v_full, v_weight)
   returning * into v_space;
   perform remem._create_space_tables(v_space.space_no, v_dimensions);
@@ -117,7 +120,7 @@ begin
 end
 $$;
 comment on function remem.register_space(jsonb) is
-  'Makes an embedding model known, with a vector table and an HNSW index of its own. Idempotent by fingerprint: the same model gives the same space, another model of the same dimensions another one. Descriptor keys: name, backend, asset, dimensions, pooling, normalization, dtype, query_prompt, document_prompt (its identity), cosine_floor and cosine_full (its relevance thresholds), vector_weight (its share in the fused score).';
+  'Makes an embedding model known, with a vector table of its own (its HNSW index is built before the space is first used). Idempotent by fingerprint: the same model gives the same space, another model of the same dimensions another one. Descriptor keys: name, backend, asset, dimensions, pooling, normalization, dtype, query_prompt, document_prompt (its identity), cosine_floor and cosine_full (its relevance thresholds), vector_weight (its share in the fused score).';
 
 create or replace function remem._create_space_tables(space_no int, dimensions int) returns void
 language plpgsql volatile
@@ -131,8 +134,6 @@ begin
   execute format('alter table remem.%I alter column embedding set storage main', v_table);
   execute format('create table remem.%I (like remem.%I including storage, primary key (workspace, memory_no))',
     v_table || '_past', v_table);
-  execute format('create index %I on remem.%I using hnsw (embedding @extschema:vector@.halfvec_cosine_ops)',
-    v_table || '_hnsw_idx', v_table);
   perform remem._revoke_relation(format('remem.%I', t)::regclass) from unnest(array[v_table, v_table || '_past']) t;
   execute format('alter table remem.%I enable row level security', v_table);
   execute format('alter table remem.%I enable row level security', v_table || '_past');
@@ -143,39 +144,6 @@ begin
 end
 $$;
 comment on function remem._create_space_tables(int, int) is 'The live and past vector tables of a new space.';
-
-create or replace function remem.activate_space(space text, workspace text default null) returns remem.space_info
-language plpgsql volatile security definer
-set search_path = pg_catalog, remem, pg_temp
-as $$
-declare
-  v_space remem.embedding_space;
-  v_memories bigint;
-  v_vectors bigint;
-begin
-  if workspace is null then
-    perform remem._authorize_admin();
-    v_space := remem._find_space(space);
-    update remem.setting s set value = v_space.space_no, updated_at = now() where s.name = 'default_space';
-    return remem._space_info(v_space);
-  end if;
-  perform remem._authorize(workspace, 'admin');
-  v_space := remem._find_space(space);
-  perform remem._lock_workspace(workspace, true);
-  perform remem._ensure_workspace(workspace);
-  v_memories := (remem._count_tally(workspace, 0)).n;
-  v_vectors := (remem._count_tally(workspace, v_space.space_no)).n;
-  if v_vectors < v_memories then
-    perform remem._raise('RM102', jsonb_build_object('workspace', workspace, 'space', v_space.name,
-      'got', v_vectors, 'expected', v_memories),
-      'The workspace has memories without a vector in that space: embed them first');
-  end if;
-  update remem.workspace w set space_no = v_space.space_no where w.workspace = activate_space.workspace;
-  return remem._space_info(v_space);
-end
-$$;
-comment on function remem.activate_space(text, text) is
-  'Makes a registered space (by name or fingerprint) the default of new workspaces, or the current space of one workspace whose memories all have a vector in it.';
 
 create or replace function remem.current_space(workspace text default null) returns remem.space_info
 language plpgsql stable security definer

@@ -202,7 +202,10 @@ begin
     v_vector := remem._query_vector(space, query, query_embedding, options);
     embedding_ms := remem._ms(v_started);
     prepared.vector := v_vector.vector; prepared.more_vectors := v_vector.more; degraded := v_vector.degraded;
-    if prepared.vectors < prepared.documents and v_space_no <> 1 then  -- the built-in space lacks only texts without features
+    -- Rows that wait for their vector, here or in the space that is to follow. The built-in space lacks only texts
+    -- without features, and another model's empty texts are known.
+    if workspace.next_space_no is not null or v_space_no <> 1 and prepared.vectors < prepared.documents
+       and prepared.vectors + remem._empty_texts(v_workspace, v_space_no) < prepared.documents then
       degraded := array_append(degraded, 'stale_rows');
     end if;
   end if;

@@ -99,7 +99,9 @@ def test_volatility_says_whether_a_function_writes(installed: Connection) -> Non
     dynamic = {name: re.sub(r"--[^\n]*", " ", body).lower() for name, _, body in rows}
     statement = re.compile(
         r"\b(insert\s+into|delete\s+from|update\s+remem|lock\s+table|for\s+update|nextval"
-        r"|create\s+table|revoke\s+all|pg_advisory_xact_lock)"
+        r"|for\s+no\s+key\s+update|for\s+(?:key\s+)?share|create\s+table"
+        r"|execute\s+format\('(?:create|drop)\s+(?:index|table)"
+        r"|revoke\s+all|pg_advisory_xact_lock)"
     )
     writers = {name for name, text in dynamic.items() if statement.search(text)}
     while True:
@@ -231,6 +233,7 @@ def test_a_function_about_memories_takes_the_workspace_first(installed: Connecti
     }
     # Administration names what it administers first.
     administration = {"grant_access", "revoke_access", "activate_space", "put_route"}
+    administration.add("drop_space")
     assert {n for n, a in found.items() if a[0] != "workspace"} == administration
     assert {"remember", "recall", "get", "list", "count"} <= set(found)
 

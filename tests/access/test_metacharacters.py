@@ -306,9 +306,11 @@ def test_a_space_may_be_called_anything(db: Connection) -> None:
         named = db.execute(
             "select name, state from remem.register_space(%s)", (Jsonb(descriptor),)
         ).fetchone()
-        assert named == (text, "active")
-        activated = db.execute("select name from remem.activate_space(%s)", (text,)).fetchone()
-        assert activated == (text,)
+        assert named == (text, "building")
+        activated = db.execute(
+            "select name, state from remem.activate_space(%s)", (text,)
+        ).fetchone()
+        assert activated == (text, "active")
     spaces = db.execute("select count(*) from remem.embedding_space").fetchone()
     assert spaces == (1 + len(TEXTS),)
 

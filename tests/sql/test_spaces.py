@@ -253,8 +253,9 @@ def test_the_descriptor_of_a_space_registers_the_same_space(db: Connection) -> N
     }
 
 
-def test_every_vector_table_has_a_valid_index_and_no_rights_for_others(db: Connection) -> None:
+def test_every_table_in_use_has_a_valid_index_and_no_rights_for_others(db: Connection) -> None:
     number = register(db)[0]
+    db.execute("select remem.activate_space('minilm')")
     indexed = value(
         db,
         "select i.indisvalid from pg_index i join pg_class c on c.oid = i.indexrelid"

@@ -57,9 +57,11 @@ if TYPE_CHECKING:
         SpaceInfo,
         Version,
     )
+    from remem_pg.reembed_models import Coverage, ReembedResult, SpaceStatus
     from remem_pg.rerank import LateInteraction, Reranker
     from remem_pg.rerank_cross import CrossEncoder
     from remem_pg.rerank_http import HttpReranker
+    from remem_pg.worker import Worker, WorkerReport
 
 __all__ = [
     "AsyncRemem",
@@ -68,6 +70,7 @@ __all__ = [
     "ConflictCandidate",
     "ContextResult",
     "ContextSettings",
+    "Coverage",
     "CrossEncoder",
     "DatabaseNewer",
     "DimensionMismatch",
@@ -98,12 +101,14 @@ __all__ = [
     "RecallRequest",
     "RecallResult",
     "Record",
+    "ReembedResult",
     "Remem",
     "RememError",
     "Reranker",
     "Scope",
     "ServerUnavailable",
     "SpaceInfo",
+    "SpaceStatus",
     "SynthesisRequest",
     "TenantNotSet",
     "TextRefused",
@@ -112,6 +117,8 @@ __all__ = [
     "UnknownSpace",
     "VectorRefused",
     "Version",
+    "Worker",
+    "WorkerReport",
     "__version__",
 ]
 
@@ -135,6 +142,11 @@ _HOME = {
     "HttpReranker": "remem_pg.rerank_http",
     "LateInteraction": "remem_pg.rerank",
     "Reranker": "remem_pg.rerank",
+    "Coverage": "remem_pg.reembed_models",
+    "ReembedResult": "remem_pg.reembed_models",
+    "SpaceStatus": "remem_pg.reembed_models",
+    "Worker": "remem_pg.worker",
+    "WorkerReport": "remem_pg.worker",
     "Hooks": "remem_pg.hooks",
     "RecallRequest": "remem_pg.hooks",
     **dict.fromkeys(

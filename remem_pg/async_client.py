@@ -22,6 +22,7 @@ from remem_pg import (
     steps,
     wire,
 )
+from remem_pg.after_recall import AfterRecall
 from remem_pg.calls import Call
 from remem_pg.context.methods import AsyncContextMethods
 from remem_pg.embedder import Embedder
@@ -35,6 +36,7 @@ from remem_pg.models import (
     SpaceInfo,
     Version,
 )
+from remem_pg.reembed_methods import AsyncReembedMethods
 from remem_pg.result_cache import ResultCache, Tiers
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ Memories = list[Memory]
 Refs = list[MemoryRef]
 
 
-class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods):
+class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods, AsyncReembedMethods):
     """The memories of one workspace.
 
     Args:
@@ -80,6 +82,10 @@ class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods):
             tier, counts, states, milliseconds; no text.
         context: budgets, providers and limits of ``context`` and ``plan``; see
             ``ContextSettings``.
+        reembed_cooldown: after a recall, and at most once in so many seconds per workspace, embed
+            a batch of what lacks its vector, beside the program and never waited for; a workspace
+            of the built-in hash is moved to this client's model where the role may. None: never;
+            300 is a good value for a program without a ``remem worker``.
 
     The constructor does no I/O. Errors are ``remem_pg.RememError`` and its classes; what is
     neither remem's nor the connection's (a cancelled query, a lock timeout) stays psycopg's.
@@ -100,11 +106,13 @@ class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods):
         cache: bool = False,
         log: bool = False,
         context: ContextSettings | None = None,
+        reembed_cooldown: float | None = None,
     ) -> None:
         self._source = async_connection.open_source(source)
         self._owner = True
         self._handshake = steps.Handshake()
         self._context, self._context_settings = None, context
+        self._after_recall = AfterRecall(reembed_cooldown)
         name = checks.text(workspace, "workspace")
         embedder = Embedder(embedding)
         opened = stages.open_stages(embedder, reranker, rerank_pool, rerank_gate, hooks, expander)
@@ -127,6 +135,7 @@ class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods):
     async def close(self) -> None:
         """Closes the pool this client opened; a client made by ``workspace`` closes nothing."""
         if self._owner:
+            await self._after_recall.aclose()
             await self._source.close()
 
     async def __aenter__(self) -> Self:
@@ -213,7 +222,10 @@ class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods):
         a model that fails never raises here.
         """
         flow = recall_flow.recall(self._session, calls.recall, query, k, query_embedding, options)
-        return await self._do(flow)
+        result = await self._do(flow)
+        if self._source.own_transactions and self._after_recall.due(self.workspace_name):
+            self._after_recall.in_task(self._session, self._drive)
+        return result
 
     async def recall_explain(
         self, query: str, k: int = 8, *, query_embedding: Vector | None = None, **options: Any

@@ -238,7 +238,7 @@ async def execute(conn: Connection, call: Call[Any], tenant: str | None) -> Repl
         async with _tenant(conn, tenant), psycopg.AsyncCursor(conn, row_factory=dict_row) as cursor:
             wire.adapt(cursor.adapters)
             await cursor.execute(call.sql.encode(), call.params)
-            rows = await cursor.fetchall()
+            rows = await cursor.fetchall() if cursor.description else []
     except (psycopg.Error, UnicodeEncodeError) as exc:
         error = wire.translated(exc)
         if error is exc:

@@ -21,6 +21,7 @@ from remem_pg import (
     stages,
     steps,
 )
+from remem_pg.after_recall import AfterRecall
 from remem_pg.calls import Call
 from remem_pg.context.methods import ContextMethods
 from remem_pg.embedder import Embedder
@@ -34,6 +35,7 @@ from remem_pg.models import (
     SpaceInfo,
     Version,
 )
+from remem_pg.reembed_methods import ReembedMethods
 from remem_pg.result_cache import ResultCache, Tiers
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ Memories = list[Memory]
 Refs = list[MemoryRef]
 
 
-class Remem(ContextMethods, LifecycleMethods):
+class Remem(ContextMethods, LifecycleMethods, ReembedMethods):
     """The memories of one workspace.
 
     Args:
@@ -79,6 +81,10 @@ class Remem(ContextMethods, LifecycleMethods):
             tier, counts, states, milliseconds; no text.
         context: budgets, providers and limits of ``context`` and ``plan``; see
             ``ContextSettings``.
+        reembed_cooldown: after a recall, and at most once in so many seconds per workspace, embed
+            a batch of what lacks its vector, beside the program and never waited for; a workspace
+            of the built-in hash is moved to this client's model where the role may. None: never;
+            300 is a good value for a program without a ``remem worker``.
 
     The constructor does no I/O. Errors are ``remem_pg.RememError`` and its classes; what is
     neither remem's nor the connection's (a cancelled query, a lock timeout) stays psycopg's.
@@ -99,11 +105,13 @@ class Remem(ContextMethods, LifecycleMethods):
         cache: bool = False,
         log: bool = False,
         context: ContextSettings | None = None,
+        reembed_cooldown: float | None = None,
     ) -> None:
         self._source = connection.open_source(source)
         self._owner = True
         self._handshake = steps.Handshake()
         self._context, self._context_settings = None, context
+        self._after_recall = AfterRecall(reembed_cooldown)
         name = checks.text(workspace, "workspace")
         embedder = Embedder(embedding)
         opened = stages.open_stages(embedder, reranker, rerank_pool, rerank_gate, hooks, expander)
@@ -126,6 +134,7 @@ class Remem(ContextMethods, LifecycleMethods):
     def close(self) -> None:
         """Closes the pool this client opened; a client made by ``workspace`` closes nothing."""
         if self._owner:
+            self._after_recall.close()
             self._source.close()
 
     def __enter__(self) -> Self:
@@ -204,7 +213,10 @@ class Remem(ContextMethods, LifecycleMethods):
         a model that fails never raises here.
         """
         flow = recall_flow.recall(self._session, calls.recall, query, k, query_embedding, options)
-        return self._do(flow)
+        result = self._do(flow)
+        if self._source.own_transactions and self._after_recall.due(self.workspace_name):
+            self._after_recall.in_thread(self._session, self._drive)
+        return result
 
     def recall_explain(
         self, query: str, k: int = 8, *, query_embedding: Vector | None = None, **options: Any

@@ -16,13 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 from remem_pg import checks
 from remem_pg.embedding.cache import EmbeddingCache, key
-from remem_pg.errors import InvalidArgument
+from remem_pg.errors import EmbeddingUnavailable, InvalidArgument
 from remem_pg.vector import Vector
 
 if TYPE_CHECKING:
     from remem_pg.embedding.base import EmbeddingModel
 
 logger = logging.getLogger("remem_pg")
+
+HASH_BACKEND = "remem-local-hash"
+"""The backend of the built-in space: there the server embeds what arrives without a vector."""
 
 
 class Embedder:
@@ -97,21 +100,32 @@ class Embedder:
         if self._model is None:
             return None
         try:
-            prompt = self.descriptor.get("query_prompt" if query else "document_prompt") or ""
-            rows = self._model.embed([prompt + text for text in texts])
-            vectors = [checks.vector(row, "embedding") for row in rows]
-            dimensions = int(self.descriptor["dimensions"])
-            if len(vectors) != len(texts) or any(len(v) != dimensions for v in vectors):
-                shapes = sorted({len(v) for v in vectors})
-                raise ValueError(
-                    f"expected {len(texts)} vectors of {dimensions}, got {len(vectors)} of {shapes}"
-                )
+            vectors = self._embedded(texts, "query_prompt" if query else "document_prompt")
         except Exception as exc:  # as above: fail open, named in the result
             # the class alone: a message may quote what was embedded
             why = type(exc).__name__
             self.log_once("failed", "embedding failed, continuing without vectors: %s", why)
             return None
         return [None if vector.is_zero() else vector for vector in vectors]
+
+    def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        """One vector per text, of zeros for a text without any feature; raises what goes wrong."""
+        return self._embedded(texts, "document_prompt")
+
+    def _embedded(self, texts: Sequence[str], role: str) -> list[Vector]:
+        model = self.model()
+        if model is None:
+            raise EmbeddingUnavailable(self.reason or None)
+        prompt = self.descriptor.get(role) or ""
+        rows = model.embed([prompt + text for text in texts])
+        vectors = [checks.vector(row, "embedding") for row in rows]
+        dimensions = int(self.descriptor["dimensions"])
+        if len(vectors) != len(texts) or any(len(v) != dimensions for v in vectors):
+            shapes = sorted({len(v) for v in vectors})
+            raise ValueError(
+                f"expected {len(texts)} vectors of {dimensions}, got {len(vectors)} of {shapes}"
+            )
+        return vectors
 
     def log_once(self, key: str, message: str, *args: Any) -> None:
         """One warning per client for each kind of trouble."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from remem_pg import admin_calls, calls
-from remem_pg.embedder import document_text
+from remem_pg.embedder import HASH_BACKEND, document_text
 from remem_pg.errors import Conflict, InvalidArgument, NoAccess, UnknownSpace
 from remem_pg.steps import Decision, Flow, InTransaction, Run, Session, Together, Work
 
-HASH_BACKEND = "remem-local-hash"
-"""The backend of the built-in space: there the server embeds what arrives without a vector."""
+MISMATCH_SECONDS = 30.0
+"""How long a mismatch is believed: a job may move the workspace to this client's model."""
 
 
 def decide(session: Session, *, writing: bool) -> Flow[Decision]:
@@ -21,10 +22,11 @@ def decide(session: Session, *, writing: bool) -> Flow[Decision]:
     Same fingerprint: the client embeds. Otherwise an empty workspace is moved to the client's
     model, when the caller chose it or the space is the built-in default, and the role may. A
     workspace that has memories is never touched: the server embeds (hash) or the search is
-    lexical, and results say ``space_mismatch``.
+    lexical, and results say ``space_mismatch``; that is looked at again after half a minute.
     """
-    if session.decision is not None:
-        return session.decision
+    known = session.decision
+    if known is not None and (known.until is None or time.monotonic() < known.until):
+        return known
     fingerprint: str | None = yield Work(session.embedder.prepare)
     if fingerprint is None:
         session.decision = Decision()
@@ -50,7 +52,8 @@ def decide(session: Session, *, writing: bool) -> Flow[Decision]:
         if space.backend == HASH_BACKEND
         else "searching by words only; open the client with the model of the workspace",
     )
-    session.decision = Decision(degraded=("space_mismatch",))
+    until = time.monotonic() + MISMATCH_SECONDS
+    session.decision = Decision(degraded=("space_mismatch",), until=until)
     return session.decision
 
 

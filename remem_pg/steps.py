@@ -104,10 +104,14 @@ Flow = Generator[Step, Any, T]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether this client embeds for its workspace, in which space, and what to say if not."""
+    """Whether this client embeds for its workspace, in which space, and what to say if not.
+
+    ``until``: the moment (monotonic) from when it is to be made again; None: never.
+    """
 
     space: str | None = None
     degraded: tuple[str, ...] = ()
+    until: float | None = None
 
 
 @dataclass(slots=True)

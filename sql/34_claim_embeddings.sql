@@ -256,6 +256,7 @@ create or replace function remem.claim_embeddings(
 ) returns setof remem.embedding_job
 language plpgsql volatile security definer
 set search_path = pg_catalog, remem, pg_temp
+set enable_seqscan = off
 as $$
 declare
   c_most_bytes constant bigint := 8388608;   -- of text in one claim, beyond the first
@@ -301,10 +302,23 @@ begin
   end if;
 
   return query
-    with texts as materialized (
-      select c.kind, c.source, c.item_no, c.failures, remem._source_text(c.workspace, c.kind, c.source) as text
-      from remem.embedding_claim c
+    with claims as materialized (
+      select c.kind, c.source, c.item_no, c.failures from remem.embedding_claim c
       where c.workspace = claim_embeddings.workspace and c.claim_id = v_claim_id
+    ), memories as materialized (
+      select m.memory_no::text as source, m.memory_id::text as id,
+        remem._document_text(m.title, m.summary, m.body, m.speaker, m.aliases, m.tags) as text
+      from remem.memory m
+      where m.workspace = claim_embeddings.workspace and m.superseded_at is null and m.forgotten_at is null
+        and m.memory_no = any (array(select c.source::bigint from claims c where c.kind = 'memory'))
+    ), texts as materialized (
+      select c.kind, c.source, c.item_no, c.failures, m.id, m.text
+      from claims c left join memories m on m.source = c.source where c.kind = 'memory'
+      union all
+      select c.kind, c.source, c.item_no, c.failures, case c.kind when 'provider' then c.source else (
+          select t.topic_id::text from remem.topic t where t.workspace = claim_embeddings.workspace and t.topic_no = c.source::bigint) end,
+        remem._source_text(claim_embeddings.workspace, c.kind, c.source)
+      from claims c where c.kind <> 'memory'
     ), sized as (
       select t.*, coalesce(sum(octet_length(t.text)) over (order by t.item_no rows between unbounded preceding and current row), 0)
           - coalesce(octet_length(t.text), 0) as before
@@ -323,13 +337,9 @@ begin
       from sized t
       where t.text is not null and t.before <= c_most_bytes and c.workspace = claim_embeddings.workspace
         and c.space_no = v_space.space_no and c.kind = t.kind and c.source = t.source
-      returning t.item_no, t.kind, t.source, t.text, t.failures, c.content_hash
+      returning t.item_no, t.kind, t.id, t.text, t.failures, c.content_hash
     )
-    select v_claim_id, k.item_no, k.kind,
-      case k.kind
-        when 'memory' then (select m.memory_id::text from remem.memory m where m.workspace = claim_embeddings.workspace and m.memory_no = k.source::bigint)
-        when 'topic' then (select t.topic_id::text from remem.topic t where t.workspace = claim_embeddings.workspace and t.topic_no = k.source::bigint)
-        else k.source end,
+    select v_claim_id, k.item_no, k.kind, k.id,
       k.text, encode(k.content_hash, 'hex'), k.failures, v_space.fingerprint, v_run_id
     from kept k order by k.item_no;
   get diagnostics v_count = row_count;

@@ -60,25 +60,98 @@ end
 $$;
 comment on function remem._set_entry_vector(remem.embedding_claim, real[]) is 'Stores the vector of a topic or provider.';
 
--- The vectors of claimed memories out of one flat array; a row that has one by now keeps it.
-create or replace function remem._set_memory_vectors(workspace text, space_no int, dimensions int, memory_nos bigint[], places int[], embeddings real[])
-returns void
+-- The vectors of claimed memories out of one flat array, in one statement: rows that are held and still have the text
+-- get theirs, and a row that has one by now keeps it. Says of each place in the array what became of it.
+create or replace function remem._store_memories(workspace text, space remem.embedding_space, claims remem.embedding_claim[],
+  item_nos int[], embeddings real[], out places int[], out outcomes text[])
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
+set enable_seqscan = off
 as $$
 declare
   v_count bigint;
 begin
   execute format(
-    'insert into remem.embedding_%1$s (workspace, memory_no, embedding)
-     select $1, v.memory_no, @extschema:vector@.l2_normalize($4[(v.place - 1) * %2$s + 1 : v.place * %2$s]::@extschema:vector@.vector)::@extschema:vector@.halfvec
-     from unnest($2, $3) v (memory_no, place) on conflict do nothing', space_no, dimensions)
-  using workspace, memory_nos, places, embeddings;
-  get diagnostics v_count = row_count;
-  perform remem._add_tally(workspace, space_no, v_count);
+    'with claim as materialized (
+       select g.place::int, c.source::bigint as memory_no, c.content_hash
+       from unnest($2) c join unnest($3) with ordinality g (item_no, place) on g.item_no = c.item_no
+       where c.kind = ''memory''
+     ), held as materialized (
+       select m.memory_no, sha256(convert_to(remem._document_text(m.title, m.summary, m.body, m.speaker, m.aliases, m.tags), ''UTF8'')) as hash
+       from remem.memory m
+       where m.workspace = $1 and m.memory_no = any (array(select k.memory_no from claim k))
+         and m.superseded_at is null and m.forgotten_at is null
+       for share skip locked
+     ), found as materialized (
+       select k.place, k.memory_no, h.hash = k.content_hash as same,
+         $4[(k.place - 1) * %2$s + 1 : k.place * %2$s]::@extschema:vector@.vector as embedding
+       from claim k left join held h on h.memory_no = k.memory_no
+     ), judged as materialized (
+       select f.*, case when f.same is not true then ''changed''
+         when @extschema:vector@.vector_norm(f.embedding) = 0 then ''empty'' else ''stored'' end as outcome
+       from found f
+     ), stored as (
+       insert into remem.embedding_%1$s (workspace, memory_no, embedding)
+       select $1, j.memory_no, @extschema:vector@.l2_normalize(j.embedding)::@extschema:vector@.halfvec
+       from judged j where j.outcome = ''stored'' order by j.memory_no
+       on conflict do nothing returning 1
+     )
+     select array_agg(j.place), array_agg(j.outcome), (select count(*) from stored) from judged j', space.space_no, space.dimensions)
+  into places, outcomes, v_count using workspace, claims, item_nos, embeddings;
+  perform remem._add_tally(workspace, space.space_no, coalesce(v_count, 0));
 end
 $$;
-comment on function remem._set_memory_vectors(text, int, int, bigint[], int[], real[]) is 'Stores the vectors of claimed memories.';
+comment on function remem._store_memories(text, remem.embedding_space, remem.embedding_claim[], int[], real[]) is
+  'Stores the vectors of claimed memories that still have their text.';
+
+-- The same of claimed topics and providers, one by one: they are few.
+create or replace function remem._store_entries(workspace text, space remem.embedding_space, claims remem.embedding_claim[],
+  item_nos int[], embeddings real[], out places int[], out outcomes text[])
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_claim remem.embedding_claim;
+  v_place int;
+  v_vector real[];
+begin
+  foreach v_claim in array claims loop
+    continue when v_claim.kind = 'memory';
+    v_place := array_position(item_nos, v_claim.item_no);
+    v_vector := embeddings[(v_place - 1) * space.dimensions + 1 : v_place * space.dimensions];
+    places := places || v_place;
+    if not remem._holds_source(v_claim) then
+      outcomes := outcomes || 'changed'::text;
+    elsif 0 = all (v_vector) then
+      outcomes := outcomes || 'empty'::text;
+    else
+      outcomes := outcomes || 'stored'::text;
+      perform remem._set_entry_vector(v_claim, v_vector);
+    end if;
+  end loop;
+end
+$$;
+comment on function remem._store_entries(text, remem.embedding_space, remem.embedding_claim[], int[], real[]) is
+  'Stores the vectors of claimed topics and providers that still have their text.';
+
+-- The places of vectors that are not finite, with zeros in their stead in the array.
+create or replace function remem._take_out_refused(dimensions int, inout embeddings real[], out places int[])
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  if array_position(embeddings, null) is null
+     and not ('NaN' = any (embeddings) or 'Infinity' = any (embeddings) or '-Infinity' = any (embeddings)) then
+    return;
+  end if;
+  select array_agg(distinct ((u.n - 1) / dimensions + 1)::int) filter (where u.bad),
+    array_agg(case when u.bad then 0 else u.e end order by u.n)
+  into places, embeddings
+  from (select x.e, x.n, x.e is null or x.e in ('NaN', 'Infinity', '-Infinity') as bad
+    from unnest(embeddings) with ordinality x (e, n)) u;
+end
+$$;
+comment on function remem._take_out_refused(int, real[]) is 'Finds vectors that are not finite.';
 
 create or replace function remem.complete_embeddings(workspace text, claim_id uuid, item_nos int[], embeddings real[])
 returns setof remem.embedding_outcome
@@ -88,23 +161,16 @@ as $$
 declare
   v_space remem.embedding_space;
   v_claims remem.embedding_claim[];
-  v_claim remem.embedding_claim;
-  v_outcomes text[] := '{}';
-  v_outcome text;
-  v_vector real[];
-  v_finite boolean;
-  v_nos bigint[] := '{}';
-  v_places int[] := '{}';
-  v_place int := 0;
+  v_refused record;
+  v_memories record;
+  v_entries record;
+  v_outcomes text[];
 begin
   perform remem._authorize(workspace, 'worker');
   if claim_id is null or item_nos is null or embeddings is null or array_ndims(item_nos) > 1 or array_position(item_nos, null) is not null
      or cardinality(item_nos) > 1000 or cardinality(item_nos) <> (select count(distinct i) from unnest(item_nos) i) then
     perform remem._raise('RM001', '{"argument": "claim_id, item_nos, embeddings"}',
       'Pass the claim_id, the item_no of each text, and all vectors one after the other in one array');
-  end if;
-  if cardinality(item_nos) = 0 then
-    return;
   end if;
   perform remem._lock_workspace(workspace);
   select array_agg(c order by c.item_no) into v_claims
@@ -114,58 +180,38 @@ begin
       and c.state = 'claimed' and c.item_no = any (complete_embeddings.item_nos)
     order by c.item_no for update
   ) c;
+  if v_claims is null then
+    return query select i, 'lost' from unnest(item_nos) i;
+    return;
+  end if;
   v_space := remem._space(v_claims[1].space_no);
-  if v_space.space_no is not null and cardinality(embeddings) <> cardinality(item_nos) * v_space.dimensions then
+  if cardinality(embeddings) <> cardinality(item_nos) * v_space.dimensions then
     perform remem._raise('RM201', jsonb_build_object('space', v_space.name, 'expected', v_space.dimensions,
       'got', round(cardinality(embeddings)::numeric / cardinality(item_nos), 2)), 'Each vector has the dimensions of the space');
   end if;
   if array_ndims(embeddings) > 1 then
     embeddings := array(select e from unnest(embeddings) e);
   end if;
-  v_finite := array_position(embeddings, null) is null
-    and not ('NaN' = any (embeddings) or 'Infinity' = any (embeddings) or '-Infinity' = any (embeddings));
-
-  foreach v_place in array array(select generate_series(1, cardinality(item_nos))) loop
-    v_claim := (select c from unnest(v_claims) c where c.item_no = item_nos[v_place]);
-    v_vector := embeddings[(v_place - 1) * v_space.dimensions + 1 : v_place * v_space.dimensions];
-    if v_claim.workspace is null then
-      v_outcome := 'lost';
-    elsif not v_finite and (array_position(v_vector, null) is not null
-        or 'NaN' = any (v_vector) or 'Infinity' = any (v_vector) or '-Infinity' = any (v_vector)) then
-      v_outcome := 'refused';
-    elsif not remem._holds_source(v_claim) then
-      v_outcome := 'changed';
-    elsif 0 = all (v_vector) then
-      v_outcome := 'empty';
-    else
-      v_outcome := 'stored';
-      if v_claim.kind = 'memory' then
-        v_nos := v_nos || v_claim.source::bigint;
-        v_places := v_places || v_place;
-      else
-        perform remem._set_entry_vector(v_claim, v_vector);
-      end if;
-    end if;
-    v_outcomes := v_outcomes || v_outcome;
-    return next (item_nos[v_place], v_outcome)::remem.embedding_outcome;
-  end loop;
-  if v_space.space_no is null then
-    return;
-  end if;
-  if not v_finite then  -- slices that are not stored may hold what no vector can
-    embeddings := array(select case when e in ('NaN', 'Infinity', '-Infinity') or e is null then 0 else e end
-      from unnest(embeddings) with ordinality u (e, n) order by n);
-  end if;
-  perform remem._set_memory_vectors(workspace, v_space.space_no, v_space.dimensions, v_nos, v_places, embeddings);
+  v_refused := remem._take_out_refused(v_space.dimensions, embeddings);
+  v_memories := remem._store_memories(workspace, v_space, v_claims, item_nos, v_refused.embeddings);
+  v_entries := remem._store_entries(workspace, v_space, v_claims, item_nos, v_refused.embeddings);
+  v_outcomes := array(
+    select case when g.n = any (v_refused.places) and o.outcome is not null then 'refused' else coalesce(o.outcome, 'lost') end
+    from unnest(item_nos) with ordinality g (item_no, n)
+    left join (select * from unnest(v_memories.places, v_memories.outcomes) union all select * from unnest(v_entries.places, v_entries.outcomes))
+      o (place, outcome) on o.place = g.n
+    order by g.n);
   delete from remem.embedding_claim c using unnest(item_nos, v_outcomes) o (item_no, outcome)
   where o.outcome = 'stored' and c.workspace = complete_embeddings.workspace and c.claim_id = complete_embeddings.claim_id
     and c.item_no = o.item_no;
-  update remem.embedding_claim c
-  set state = case o.outcome when 'empty' then 'empty' else 'waiting' end, claim_id = null, updated_at = now(),
-      due_at = case o.outcome when 'empty' then 'infinity' else clock_timestamp() end
-  from unnest(item_nos, v_outcomes) o (item_no, outcome)
-  where o.outcome in ('empty', 'changed') and c.workspace = complete_embeddings.workspace
-    and c.claim_id = complete_embeddings.claim_id and c.item_no = o.item_no;
+  if v_outcomes && '{empty,changed}' then
+    update remem.embedding_claim c
+    set state = case o.outcome when 'empty' then 'empty' else 'waiting' end, claim_id = null, updated_at = now(),
+        due_at = case o.outcome when 'empty' then 'infinity' else clock_timestamp() end
+    from unnest(item_nos, v_outcomes) o (item_no, outcome)
+    where o.outcome in ('empty', 'changed') and c.workspace = complete_embeddings.workspace
+      and c.claim_id = complete_embeddings.claim_id and c.item_no = o.item_no;
+  end if;
   if 'refused' = any (v_outcomes) then
     perform remem._fail_claims(workspace, claim_id,
       array(select o.item_no from unnest(item_nos, v_outcomes) o (item_no, outcome) where o.outcome = 'refused'), 'vector_refused', null);
@@ -174,6 +220,7 @@ begin
     (select count(*)::int from unnest(v_outcomes) o where o in ('stored', 'empty')),
     (select count(*)::int from unnest(v_outcomes) o where o = 'refused'),
     case when 'refused' = any (v_outcomes) then 'vector_refused' end, null);
+  return query select o.item_no, o.outcome from unnest(item_nos, v_outcomes) o (item_no, outcome);
 end
 $$;
 comment on function remem.complete_embeddings(text, uuid, int[], real[]) is

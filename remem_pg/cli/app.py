@@ -27,6 +27,7 @@ from remem_pg.cli.lifecycle import (
     unpin,
 )
 from remem_pg.cli.memories import count, get, list_, recall, remember
+from remem_pg.cli.reembedding import reembed, spaces, worker
 from remem_pg.cli.serving import serve, version
 from remem_pg.cli.settings import Settings
 from remem_pg.cli.setup import init, migrate, uninstall
@@ -91,6 +92,9 @@ register(app, "unforget", unforget)
 register(app, "purge", purge)
 register(app, "drop-workspace", drop_workspace)
 register(app, "import", import_)
+register(app, "reembed", reembed)
+register(app, "worker", worker)
+register(app, "spaces", spaces)
 register(app, "serve", serve)
 register(app, "migrate", migrate)
 register(app, "version", version)

@@ -1,0 +1,99 @@
+"""``reembed``, ``spaces`` and ``embedding_backlog`` of both clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from remem_pg import reembed_calls
+
+if TYPE_CHECKING:
+    from remem_pg.calls import Call
+    from remem_pg.reembed_models import Coverage, ReembedResult, SpaceStatus
+    from remem_pg.steps import Flow, Session
+
+T = TypeVar("T")
+
+
+class ReembedMethods:
+    """The methods of ``Remem``."""
+
+    _session: Session
+
+    def reembed(
+        self,
+        *,
+        batch_size: int = 64,
+        limit: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> ReembedResult:
+        """Embeds everything of the workspace with this client's model, and switches to it.
+
+        A workspace of another model is moved: the new space is filled beside the old one, which
+        recall uses until the switch (needs the level admin; going on needs worker). Several
+        processes may run this at once. ``limit`` ends the run after so many texts; ``progress`` is
+        called with texts done and in all; ``stop`` is asked between batches.
+        """
+        from remem_pg import reembed_flow
+
+        flow = reembed_flow.reembed(
+            self._session, batch_size=batch_size, limit=limit, progress=progress, stop=stop
+        )
+        return self._do(flow)
+
+    def embedding_backlog(self) -> list[Coverage]:
+        """How much has a vector, in the current space and in the one in building."""
+        return self._call(reembed_calls.embedding_backlog(self._session.workspace))
+
+    def spaces(self) -> list[SpaceStatus]:
+        """Every embedding space with its state, rows and sizes."""
+        return self._call(reembed_calls.list_spaces(self._session.workspace))
+
+    def _do(self, flow: Flow[T]) -> T:
+        raise NotImplementedError
+
+    def _call(self, call: Call[T]) -> T:
+        raise NotImplementedError
+
+
+class AsyncReembedMethods:
+    """The methods of ``AsyncRemem``."""
+
+    _session: Session
+
+    async def reembed(
+        self,
+        *,
+        batch_size: int = 64,
+        limit: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> ReembedResult:
+        """Embeds everything of the workspace with this client's model, and switches to it.
+
+        A workspace of another model is moved: the new space is filled beside the old one, which
+        recall uses until the switch (needs the level admin; going on needs worker). Several
+        processes may run this at once. ``limit`` ends the run after so many texts; ``progress`` is
+        called with texts done and in all; ``stop`` is asked between batches.
+        """
+        from remem_pg import reembed_flow
+
+        flow = reembed_flow.reembed(
+            self._session, batch_size=batch_size, limit=limit, progress=progress, stop=stop
+        )
+        return await self._do(flow)
+
+    async def embedding_backlog(self) -> list[Coverage]:
+        """How much has a vector, in the current space and in the one in building."""
+        return await self._call(reembed_calls.embedding_backlog(self._session.workspace))
+
+    async def spaces(self) -> list[SpaceStatus]:
+        """Every embedding space with its state, rows and sizes."""
+        return await self._call(reembed_calls.list_spaces(self._session.workspace))
+
+    async def _do(self, flow: Flow[T]) -> T:
+        raise NotImplementedError
+
+    async def _call(self, call: Call[T]) -> T:
+        raise NotImplementedError

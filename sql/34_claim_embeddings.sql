@@ -208,7 +208,8 @@ comment on function remem._recover_runs(text) is 'Marks runs whose lease ended a
 
 -- The memories' part of a claim: from the cursor on, and once more from the start when the count says that something
 -- was passed over (written late, brought back, skipped while it was locked).
-create or replace function remem._claim_memories(workspace text, space_no int, claim_id uuid, run_id uuid, lease_until timestamptz, n int)
+create or replace function remem._claim_memories(workspace text, space_no int, claim_id uuid, run_id uuid, lease_until timestamptz, n int,
+  taken int)
 returns int
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
@@ -238,9 +239,14 @@ begin
   end if;
   if cardinality(v_nos) > 0 then
     v_count := remem._claim(workspace, space_no, array_fill('memory'::text, array[cardinality(v_nos)]), v_nos::text[], claim_id, run_id,
-      lease_until, 0);
-    insert into remem.embedding_cursor (workspace, space_no, memory_no)
-    values (_claim_memories.workspace, _claim_memories.space_no, 0) on conflict on constraint embedding_cursor_pkey do nothing;
+      lease_until, taken);
+    -- One of those that claim first makes the row, and the others do not wait for it.
+    if not exists (select from remem.embedding_cursor c
+        where c.workspace = _claim_memories.workspace and c.space_no = _claim_memories.space_no)
+       and pg_try_advisory_xact_lock(hashtextextended(workspace || E'\n' || space_no, 7290)) then
+      insert into remem.embedding_cursor (workspace, space_no, memory_no)
+      values (_claim_memories.workspace, _claim_memories.space_no, 0) on conflict on constraint embedding_cursor_pkey do nothing;
+    end if;
     update remem.embedding_cursor c set memory_no = v_nos[cardinality(v_nos)]
     from (select x.ctid from remem.embedding_cursor x
       where x.workspace = _claim_memories.workspace and x.space_no = _claim_memories.space_no for update skip locked) free
@@ -249,17 +255,71 @@ begin
   return v_count;
 end
 $$;
-comment on function remem._claim_memories(text, int, uuid, uuid, timestamptz, int) is 'Claims memories without a vector.';
+comment on function remem._claim_memories(text, int, uuid, uuid, timestamptz, int, int) is 'Claims memories without a vector.';
+
+-- The texts of a claim with their hashes. Rows that are gone lose their claims; texts beyond eight megabytes go back.
+create or replace function remem._claimed_texts(workspace text, space remem.embedding_space, claim_id uuid, run_id uuid)
+returns setof remem.embedding_job
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  c_most_bytes constant bigint := 8388608;
+begin
+  return query
+    with claims as materialized (
+      select c.kind, c.source, c.item_no, c.failures from remem.embedding_claim c
+      where c.workspace = _claimed_texts.workspace and c.claim_id = _claimed_texts.claim_id
+    ), memories as materialized (
+      select m.memory_no::text as source, m.memory_id::text as id,
+        remem._document_text(m.title, m.summary, m.body, m.speaker, m.aliases, m.tags) as text
+      from remem.memory m
+      where m.workspace = _claimed_texts.workspace and m.superseded_at is null and m.forgotten_at is null
+        and m.memory_no = any (array(select c.source::bigint from claims c where c.kind = 'memory'))
+    ), texts as materialized (
+      select c.kind, c.source, c.item_no, c.failures, m.id, m.text
+      from claims c left join memories m on m.source = c.source where c.kind = 'memory'
+      union all
+      select c.kind, c.source, c.item_no, c.failures, case c.kind when 'provider' then c.source else (
+          select t.topic_id::text from remem.topic t where t.workspace = _claimed_texts.workspace and t.topic_no = c.source::bigint) end,
+        remem._source_text(_claimed_texts.workspace, c.kind, c.source)
+      from claims c where c.kind <> 'memory'
+    ), sized as (
+      select t.*, coalesce(sum(octet_length(t.text)) over (order by t.item_no rows between unbounded preceding and current row), 0)
+          - coalesce(octet_length(t.text), 0) as before
+      from texts t
+    ), gone as (
+      delete from remem.embedding_claim c using texts t
+      where t.text is null and c.workspace = _claimed_texts.workspace and c.space_no = space.space_no
+        and c.kind = t.kind and c.source = t.source
+    ), put_back as (
+      update remem.embedding_claim c set state = 'waiting', due_at = clock_timestamp(), claim_id = null
+      from sized t
+      where t.text is not null and t.before > c_most_bytes and c.workspace = _claimed_texts.workspace
+        and c.space_no = space.space_no and c.kind = t.kind and c.source = t.source
+    ), kept as (
+      update remem.embedding_claim c set content_hash = sha256(convert_to(t.text, 'UTF8'))
+      from sized t
+      where t.text is not null and t.before <= c_most_bytes and c.workspace = _claimed_texts.workspace
+        and c.space_no = space.space_no and c.kind = t.kind and c.source = t.source
+      returning t.item_no, t.kind, t.id, t.text, t.failures, c.content_hash
+    )
+    select _claimed_texts.claim_id, k.item_no, k.kind, k.id,
+      k.text, encode(k.content_hash, 'hex'), k.failures, space.fingerprint, _claimed_texts.run_id
+    from kept k order by k.item_no;
+end
+$$;
+comment on function remem._claimed_texts(text, remem.embedding_space, uuid, uuid) is 'The texts of a claim.';
 
 create or replace function remem.claim_embeddings(
   workspace text, space text default null, "limit" int default 25, lease interval default '15 minutes', run_id uuid default null
 ) returns setof remem.embedding_job
 language plpgsql volatile security definer
 set search_path = pg_catalog, remem, pg_temp
-set enable_seqscan = off
 as $$
 declare
-  c_most_bytes constant bigint := 8388608;   -- of text in one claim, beyond the first
   v_row remem.workspace;
   v_space remem.embedding_space;
   v_claim_id uuid := gen_random_uuid();
@@ -286,63 +346,26 @@ begin
   v_lease_until := clock_timestamp() + lease;
   perform remem._recover_runs(workspace);
 
-  v_count := remem._claim_due(workspace, v_space.space_no, v_claim_id, v_run_id, v_lease_until, "limit", false);
-  if v_count = 0 then
-    v_count := remem._claim_memories(workspace, v_space.space_no, v_claim_id, v_run_id, v_lease_until, "limit");
-  end if;
-  if v_count = 0 then
-    v_entries := remem._next_entries(workspace, v_space.space_no, "limit");
-    v_count := remem._claim(workspace, v_space.space_no, v_entries.kinds, v_entries.sources, v_claim_id, v_run_id, v_lease_until, 0);
-  end if;
-  if v_count = 0 then
-    v_count := remem._claim_due(workspace, v_space.space_no, v_claim_id, v_run_id, v_lease_until, 1, true);
-  end if;
-  if v_count = 0 then
-    return;
-  end if;
-
-  return query
-    with claims as materialized (
-      select c.kind, c.source, c.item_no, c.failures from remem.embedding_claim c
-      where c.workspace = claim_embeddings.workspace and c.claim_id = v_claim_id
-    ), memories as materialized (
-      select m.memory_no::text as source, m.memory_id::text as id,
-        remem._document_text(m.title, m.summary, m.body, m.speaker, m.aliases, m.tags) as text
-      from remem.memory m
-      where m.workspace = claim_embeddings.workspace and m.superseded_at is null and m.forgotten_at is null
-        and m.memory_no = any (array(select c.source::bigint from claims c where c.kind = 'memory'))
-    ), texts as materialized (
-      select c.kind, c.source, c.item_no, c.failures, m.id, m.text
-      from claims c left join memories m on m.source = c.source where c.kind = 'memory'
-      union all
-      select c.kind, c.source, c.item_no, c.failures, case c.kind when 'provider' then c.source else (
-          select t.topic_id::text from remem.topic t where t.workspace = claim_embeddings.workspace and t.topic_no = c.source::bigint) end,
-        remem._source_text(claim_embeddings.workspace, c.kind, c.source)
-      from claims c where c.kind <> 'memory'
-    ), sized as (
-      select t.*, coalesce(sum(octet_length(t.text)) over (order by t.item_no rows between unbounded preceding and current row), 0)
-          - coalesce(octet_length(t.text), 0) as before
-      from texts t
-    ), gone as (
-      delete from remem.embedding_claim c using texts t
-      where t.text is null and c.workspace = claim_embeddings.workspace and c.space_no = v_space.space_no
-        and c.kind = t.kind and c.source = t.source
-    ), put_back as (
-      update remem.embedding_claim c set state = 'waiting', due_at = clock_timestamp(), claim_id = null
-      from sized t
-      where t.text is not null and t.before > c_most_bytes and c.workspace = claim_embeddings.workspace
-        and c.space_no = v_space.space_no and c.kind = t.kind and c.source = t.source
-    ), kept as (
-      update remem.embedding_claim c set content_hash = sha256(convert_to(t.text, 'UTF8'))
-      from sized t
-      where t.text is not null and t.before <= c_most_bytes and c.workspace = claim_embeddings.workspace
-        and c.space_no = v_space.space_no and c.kind = t.kind and c.source = t.source
-      returning t.item_no, t.kind, t.id, t.text, t.failures, c.content_hash
-    )
-    select v_claim_id, k.item_no, k.kind, k.id,
-      k.text, encode(k.content_hash, 'hex'), k.failures, v_space.fingerprint, v_run_id
-    from kept k order by k.item_no;
-  get diagnostics v_count = row_count;
+  loop
+    v_count := remem._claim_due(workspace, v_space.space_no, v_claim_id, v_run_id, v_lease_until, "limit", false);
+    if v_count < "limit" then
+      v_count := v_count + remem._claim_memories(workspace, v_space.space_no, v_claim_id, v_run_id, v_lease_until, "limit" - v_count, v_count);
+    end if;
+    if v_count = 0 then
+      v_entries := remem._next_entries(workspace, v_space.space_no, "limit");
+      v_count := remem._claim(workspace, v_space.space_no, v_entries.kinds, v_entries.sources, v_claim_id, v_run_id, v_lease_until, 0);
+    end if;
+    if v_count = 0 then
+      v_count := remem._claim_due(workspace, v_space.space_no, v_claim_id, v_run_id, v_lease_until, 1, true);
+    end if;
+    if v_count = 0 then
+      return;
+    end if;
+    return query select t.* from remem._claimed_texts(workspace, v_space, v_claim_id, v_run_id) t;
+    get diagnostics v_count = row_count;
+    -- Again where all of them are gone by now, or were set aside.
+    exit when v_count > 0;
+  end loop;
   perform remem._note_run(workspace, v_run_id, v_space.space_no, v_count, 0, 0, null, v_lease_until);
 end
 $$;

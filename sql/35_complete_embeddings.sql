@@ -69,8 +69,19 @@ set search_path = pg_catalog, remem, pg_temp
 set enable_seqscan = off
 as $$
 declare
+  v_nos bigint[] := array(select c.source::bigint from unnest(claims) c where c.kind = 'memory');
   v_count bigint;
 begin
+  -- A claim that looks for work holds rows for a moment: that is waited for, without a lock that could close a circle.
+  for i in 1 .. 5 loop
+    select count(*) into v_count
+    from (select from remem.memory m where m.workspace = _store_memories.workspace and m.memory_no = any (v_nos)
+      and m.superseded_at is null and m.forgotten_at is null for share skip locked) s;
+    exit when v_count = cardinality(v_nos) or v_count = (
+      select count(*) from remem.memory m where m.workspace = _store_memories.workspace and m.memory_no = any (v_nos)
+        and m.superseded_at is null and m.forgotten_at is null);
+    perform pg_sleep(0.01);
+  end loop;
   execute format(
     'with claim as materialized (
        select g.place::int, c.source::bigint as memory_no, c.content_hash

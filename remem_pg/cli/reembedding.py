@@ -126,8 +126,8 @@ def worker(
     work = Worker(
         memory, everything=everything, poll=poll, batch_size=batch, lease=lease, heard=heard
     )
-    settings.note(f"worker {os.getpid()} started; stop it with SIGINT or SIGTERM")
     with _stopping(work.stop):
+        settings.note(f"worker {os.getpid()} started; stop it with SIGINT or SIGTERM")
         report = work.run(once=once)
     if settings.json:
         print_json(report)
@@ -213,6 +213,7 @@ def _bar(settings: Settings, title: str) -> Iterator[Any]:
     )
 
     columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=settings.err, transient=True) as bar:
+    quiet = not settings.err.is_terminal
+    with Progress(*columns, console=settings.err, transient=True, disable=quiet) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from evals import ablation as ablations
 from evals import plan as plans
+from evals import reembed as reembeds
 from evals import report, scale_report
 from evals.behaviour import page as behaviour_page
 from evals.behaviour import run as behaviours
@@ -243,6 +244,36 @@ def behaviour(
         report.print_json(document)
     else:
         typer.echo(behaviour_page.page(document))
+
+
+@app.command()
+def reembed(
+    memories: Annotated[int, typer.Option(min=500, help="Memories to embed.")] = 5000,
+    swap: Annotated[
+        int, typer.Option(min=100, help="Memories of the swap to the model and back.")
+    ] = 5000,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of tables.")
+    ] = False,
+    model: Annotated[str, typer.Option(help="minilm, or the directory of a model.")] = "minilm",
+    dsn: Annotated[
+        str | None,
+        typer.Option(help="A database to use, as for locomo; without it, an embedded server."),
+    ] = None,
+) -> None:
+    """Speed of re-embedding beside the bare model, recall meanwhile, and a swap under traffic."""
+    progress = Console(stderr=True, highlight=False)
+    try:
+        embedding = open_model(model)
+        with database(dsn) as where:
+            document = reembeds.run(where, model, embedding, memories, swap, progress.print)
+    except (ModelUnavailable, RememError, OSError) as error:
+        progress.print(str(error), style="red", markup=False)
+        raise typer.Exit(1) from error
+    if as_json:
+        report.print_json(document)
+    else:
+        typer.echo(reembeds.page(document))
 
 
 if __name__ == "__main__":

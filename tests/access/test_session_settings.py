@@ -157,7 +157,6 @@ def test_every_writing_function_says_so_in_a_read_only_transaction(furnished: Co
     reading |= {"purge_forgotten"}
     # And these find no space in building, no run and no problem.
     reading |= {"build_space_index", "finish_reembed", "embedding_problems", "embedding_runs"}
-    reading.add("links_between")
     said = {}
     for door in doors(furnished):
         if door.name in reading:

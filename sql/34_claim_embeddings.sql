@@ -29,8 +29,9 @@ as $$
 begin
   return case kind
     when 'memory' then (
-      select remem._document_text(m.title, m.summary, m.body, m.speaker, m.aliases, m.tags) from remem.memory m
-      where m.workspace = _source_text.workspace and m.memory_no = source::bigint and m.superseded_at is null and m.forgotten_at is null)
+      select case when m.superseded_at is null and m.forgotten_at is null
+        then remem._document_text(m.title, m.summary, m.body, m.speaker, m.aliases, m.tags) end
+      from remem.memory m where m.workspace = _source_text.workspace and m.memory_no = source::bigint)
     when 'topic' then (
       select remem._topic_text(t.title, t.aliases, t.summary, t.tags) from remem.topic t
       where t.workspace = _source_text.workspace and t.topic_no = source::bigint and remem._topic_is_live(t))
@@ -230,8 +231,7 @@ begin
     delete from remem.embedding_claim c
     where c.workspace = _claim_memories.workspace and c.space_no = _claim_memories.space_no and c.kind = 'memory'
       and (c.state <> 'claimed' or c.due_at <= clock_timestamp())
-      and not exists (select from remem.memory m where m.workspace = c.workspace and m.memory_no = c.source::bigint
-        and m.superseded_at is null and m.forgotten_at is null);
+      and case when c.kind = 'memory' then not remem._is_live_memory(c.workspace, c.source::bigint) end;
     if v_missing > (select count(*) from remem.embedding_claim c
         where c.workspace = _claim_memories.workspace and c.space_no = _claim_memories.space_no and c.kind = 'memory') then
       v_nos := remem._next_memories(workspace, space_no, 0, n);
@@ -275,9 +275,10 @@ begin
     ), memories as materialized (
       select m.memory_no::text as source, m.memory_id::text as id,
         remem._document_text(m.title, m.summary, m.body, m.speaker, m.aliases, m.tags) as text
-      from remem.memory m
-      where m.workspace = _claimed_texts.workspace and m.superseded_at is null and m.forgotten_at is null
-        and m.memory_no = any (array(select c.source::bigint from claims c where c.kind = 'memory'))
+      from (select c.source::bigint as memory_no from claims c where c.kind = 'memory' offset 0) c
+      cross join lateral (
+        select x.* from remem.memory x where x.workspace = _claimed_texts.workspace and x.memory_no = c.memory_no offset 0) m
+      where m.superseded_at is null and m.forgotten_at is null
     ), texts as materialized (
       select c.kind, c.source, c.item_no, c.failures, m.id, m.text
       from claims c left join memories m on m.source = c.source where c.kind = 'memory'

@@ -61,7 +61,9 @@ $$;
 comment on function remem._set_entry_vector(remem.embedding_claim, real[]) is 'Stores the vector of a topic or provider.';
 
 -- The vectors of claimed memories out of one flat array, in one statement: rows that are held and still have the text
--- get theirs, and a row that has one by now keeps it. Says of each place in the array what became of it.
+-- get theirs, and a row that has one by now keeps it. Rows are looked up one by one, and whether
+-- they live is asked afterwards: before ANALYZE the planner thinks that the partial indexes of live rows are tiny, takes
+-- one of them for a list of numbers or for a number and that condition, and reads the workspace. Says of each place in the array what became of it.
 create or replace function remem._store_memories(workspace text, space remem.embedding_space, claims remem.embedding_claim[],
   item_nos int[], embeddings real[], out places int[], out outcomes text[])
 language plpgsql volatile
@@ -75,11 +77,12 @@ begin
   -- A claim that looks for work holds rows for a moment: that is waited for, without a lock that could close a circle.
   for i in 1 .. 5 loop
     select count(*) into v_count
-    from (select from remem.memory m where m.workspace = _store_memories.workspace and m.memory_no = any (v_nos)
-      and m.superseded_at is null and m.forgotten_at is null for share skip locked) s;
+    from unnest(v_nos) n cross join lateral (
+      select from remem.memory m where m.workspace = _store_memories.workspace and m.memory_no = n offset 0 for share skip locked) s;
     exit when v_count = cardinality(v_nos) or v_count = (
-      select count(*) from remem.memory m where m.workspace = _store_memories.workspace and m.memory_no = any (v_nos)
-        and m.superseded_at is null and m.forgotten_at is null);
+      select count(*)
+      from unnest(v_nos) n cross join lateral (
+        select from remem.memory m where m.workspace = _store_memories.workspace and m.memory_no = n offset 0) s);
     perform pg_sleep(0.01);
   end loop;
   execute format(
@@ -89,10 +92,10 @@ begin
        where c.kind = ''memory''
      ), held as materialized (
        select m.memory_no, sha256(convert_to(remem._document_text(m.title, m.summary, m.body, m.speaker, m.aliases, m.tags), ''UTF8'')) as hash
-       from remem.memory m
-       where m.workspace = $1 and m.memory_no = any (array(select k.memory_no from claim k))
-         and m.superseded_at is null and m.forgotten_at is null
-       for share skip locked
+       from claim k cross join lateral (
+         select m.* from remem.memory m
+         where m.workspace = $1 and m.memory_no = k.memory_no offset 0 for share skip locked) m
+       where m.superseded_at is null and m.forgotten_at is null
      ), found as materialized (
        select k.place, k.memory_no, h.hash = k.content_hash as same,
          $4[(k.place - 1) * %2$s + 1 : k.place * %2$s]::@extschema:vector@.vector as embedding

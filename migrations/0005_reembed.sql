@@ -20,6 +20,7 @@ create table remem.embedding_claim (
   space_no int not null,
   kind text collate "C" not null constraint embedding_claim_kind check (kind in ('memory', 'topic', 'provider')),
   source text collate "C" not null,         -- memory_no, topic_no or provider_id
+  memory_no bigint,                         -- of a memory: what a purge finds it by
   state text not null constraint embedding_claim_state check (state in ('claimed', 'waiting', 'set_aside', 'empty')),
   due_at timestamptz not null,              -- claimed: when the lease ends; waiting: from when; otherwise infinity
   claim_id uuid,
@@ -40,7 +41,7 @@ comment on table remem.embedding_claim is 'What jobs embed at the moment, what w
 create table remem.embedding_cursor (
   workspace text collate "C" not null,
   space_no int not null,
-  memory_no bigint not null,
+  up_to bigint not null,
   primary key (workspace, space_no)
 );
 comment on table remem.embedding_cursor is 'How far the claims of a space have come; a hint, corrected by counting.';

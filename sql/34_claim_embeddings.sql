@@ -115,8 +115,8 @@ language sql volatile
 set search_path = pg_catalog, remem, pg_temp
 as $$
   with claimed as (
-    insert into remem.embedding_claim as c (workspace, space_no, kind, source, state, due_at, claim_id, item_no, run_id)
-    select _claim.workspace, _claim.space_no, s.kind, s.source, 'claimed', _claim.lease_until, _claim.claim_id, taken + s.n, _claim.run_id
+    insert into remem.embedding_claim as c (workspace, space_no, kind, source, memory_no, state, due_at, claim_id, item_no, run_id)
+    select _claim.workspace, _claim.space_no, s.kind, s.source, case s.kind when 'memory' then s.source::bigint end, 'claimed', _claim.lease_until, _claim.claim_id, taken + s.n, _claim.run_id
     from unnest(kinds, sources) with ordinality s (kind, source, n)
     on conflict on constraint embedding_claim_pkey do update
       set state = 'claimed', due_at = excluded.due_at, claim_id = excluded.claim_id, item_no = excluded.item_no,
@@ -224,7 +224,7 @@ begin
   if v_missing <= 0 then
     return 0;
   end if;
-  v_after := coalesce((select c.memory_no from remem.embedding_cursor c
+  v_after := coalesce((select c.up_to from remem.embedding_cursor c
     where c.workspace = _claim_memories.workspace and c.space_no = _claim_memories.space_no), 0);
   v_nos := remem._next_memories(workspace, space_no, v_after, n);
   if cardinality(v_nos) = 0 and v_after > 0 then
@@ -244,10 +244,10 @@ begin
     if not exists (select from remem.embedding_cursor c
         where c.workspace = _claim_memories.workspace and c.space_no = _claim_memories.space_no)
        and pg_try_advisory_xact_lock(hashtextextended(workspace || E'\n' || space_no, 7290)) then
-      insert into remem.embedding_cursor (workspace, space_no, memory_no)
+      insert into remem.embedding_cursor (workspace, space_no, up_to)
       values (_claim_memories.workspace, _claim_memories.space_no, 0) on conflict on constraint embedding_cursor_pkey do nothing;
     end if;
-    update remem.embedding_cursor c set memory_no = v_nos[cardinality(v_nos)]
+    update remem.embedding_cursor c set up_to = v_nos[cardinality(v_nos)]
     from (select x.ctid from remem.embedding_cursor x
       where x.workspace = _claim_memories.workspace and x.space_no = _claim_memories.space_no for update skip locked) free
     where c.ctid = free.ctid;

@@ -589,3 +589,20 @@ def test_the_workspaces_with_work_are_those_that_the_caller_may_work_in(
     assert work(moving) == []
     with refused("RM202"):
         work(moving, "unheard of")
+
+
+def test_what_is_purged_leaves_no_claim_and_what_is_brought_back_is_found(
+    moving: Connection,
+) -> None:
+    jobs = claim(moving, 4)
+    fail(moving, jobs[0])
+    moving.execute("select remem.purge('w', ref => 'r0')")
+    moving.execute("select remem.forget('w', ref => 'r1')")
+    assert value(moving, "select count(*) from remem.embedding_claim where source = '1'") == 0
+    due(moving)
+    assert drain(moving) == 8
+    moving.execute("select remem.unforget('w', ref => 'r1')")
+    assert [job.text for job in claim(moving)] == ["memory 1"]
+    moving.execute("select remem.drop_workspace('w')")
+    for table in ("embedding_claim", "embedding_cursor", "job_run"):
+        assert value(moving, f"select count(*) from remem.{table}") == 0

@@ -114,7 +114,7 @@ def test_every_command_is_documented() -> None:
 
     text = (ROOT / "docs" / "cli.md").read_text("utf-8")
     names = {command.name for command in app.registered_commands}
-    assert names == set(re.findall(r"^\| `remem ([a-z]+)", text, re.MULTILINE))
+    assert names == set(re.findall(r"^\| `remem ([a-z-]+)", text, re.MULTILINE))
 
 
 def test_a_reader_that_goes_away_is_no_error(cli: Cli) -> None:

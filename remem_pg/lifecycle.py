@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import UUID
 
 from remem_pg import calls, checks, lifecycle_calls
+from remem_pg.client_base import AsyncCarries, Carries
 from remem_pg.embedding_policy import decide, forget_space, with_vectors
 from remem_pg.errors import DimensionMismatch, UnknownSpace
 from remem_pg.models import (
@@ -95,10 +96,8 @@ def purged(session: Session, before: datetime | str | None) -> Flow[int]:
     return total
 
 
-class LifecycleMethods:
+class LifecycleMethods(Carries):
     """The methods of ``Remem``."""
-
-    _session: Session
 
     def forget(
         self, memory_id: Key = None, ref: str | None = None, reason: str | None = None
@@ -226,14 +225,9 @@ class LifecycleMethods:
         nothing is decided here."""
         return self._do(run(lifecycle_calls.conflicts(self._session.workspace, limit)))
 
-    def _do(self, flow: Flow[T]) -> T:
-        raise NotImplementedError
 
-
-class AsyncLifecycleMethods:
+class AsyncLifecycleMethods(AsyncCarries):
     """The methods of ``AsyncRemem``."""
-
-    _session: Session
 
     async def forget(
         self, memory_id: Key = None, ref: str | None = None, reason: str | None = None
@@ -366,6 +360,3 @@ class AsyncLifecycleMethods:
         """Pairs of current memories that say different things of one attribute of one subject;
         nothing is decided here."""
         return await self._do(run(lifecycle_calls.conflicts(self._session.workspace, limit)))
-
-    async def _do(self, flow: Flow[T]) -> T:
-        raise NotImplementedError

@@ -6,19 +6,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from remem_pg import reembed_calls
+from remem_pg.client_base import AsyncCarries, Carries
 
 if TYPE_CHECKING:
-    from remem_pg.calls import Call
     from remem_pg.reembed_models import Coverage, ReembedResult, SpaceStatus
-    from remem_pg.steps import Flow, Session
 
 T = TypeVar("T")
 
 
-class ReembedMethods:
+class ReembedMethods(Carries):
     """The methods of ``Remem``."""
-
-    _session: Session
 
     def reembed(
         self,
@@ -50,17 +47,9 @@ class ReembedMethods:
         """Every embedding space with its state, rows and sizes."""
         return self._call(reembed_calls.list_spaces(self._session.workspace))
 
-    def _do(self, flow: Flow[T]) -> T:
-        raise NotImplementedError
 
-    def _call(self, call: Call[T]) -> T:
-        raise NotImplementedError
-
-
-class AsyncReembedMethods:
+class AsyncReembedMethods(AsyncCarries):
     """The methods of ``AsyncRemem``."""
-
-    _session: Session
 
     async def reembed(
         self,
@@ -91,9 +80,3 @@ class AsyncReembedMethods:
     async def spaces(self) -> list[SpaceStatus]:
         """Every embedding space with its state, rows and sizes."""
         return await self._call(reembed_calls.list_spaces(self._session.workspace))
-
-    async def _do(self, flow: Flow[T]) -> T:
-        raise NotImplementedError
-
-    async def _call(self, call: Call[T]) -> T:
-        raise NotImplementedError

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
+from remem_pg.client_base import AsyncCarries, Carries
 from remem_pg.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from remem_pg.context.result import ContextResult, Trace
     from remem_pg.context.scope import Scope
     from remem_pg.context.settings import ContextSettings
-    from remem_pg.steps import Flow, Handshake, Session
+    from remem_pg.steps import Handshake, Session
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ class Opened:
         return flow.opened(self._session, self._handshake, self._context, text, checked, options)
 
 
-class ContextMethods(Opened):
+class ContextMethods(Opened, Carries):
     """The methods of ``Remem``."""
 
     def plan(
@@ -122,14 +123,8 @@ class ContextMethods(Opened):
 
         return self._do(catalog.embed(self._session, limit))
 
-    def _do(self, flow: Flow[T]) -> T:
-        raise NotImplementedError
 
-    def _drive(self, flow: Flow[T]) -> T:
-        raise NotImplementedError
-
-
-class AsyncContextMethods(Opened):
+class AsyncContextMethods(Opened, AsyncCarries):
     """The methods of ``AsyncRemem``."""
 
     async def plan(
@@ -182,9 +177,3 @@ class AsyncContextMethods(Opened):
         from remem_pg.context import catalog
 
         return await self._do(catalog.embed(self._session, limit))
-
-    async def _do(self, flow: Flow[T]) -> T:
-        raise NotImplementedError
-
-    async def _drive(self, flow: Flow[T]) -> T:
-        raise NotImplementedError

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.support.jobs import register, start
 from tests.support.memories import Connection, remember, remember_many
 
 
@@ -37,4 +38,13 @@ def team(db: Connection) -> Connection:
             {"ref": "err", "body": "ERR_4071 means the disk of the build machine is full."},
         ],
     )
+    return db
+
+
+@pytest.fixture
+def moving(db: Connection) -> Connection:
+    """Ten memories on their way to a space of three dimensions."""
+    remember_many(db, "w", [{"body": f"memory {n}", "ref": f"r{n}"} for n in range(10)])
+    register(db)
+    start(db)
     return db

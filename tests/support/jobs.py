@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import uuid
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -153,3 +154,39 @@ def stored(su: psycopg.Connection[Any], space: str, workspace: str = "w") -> dic
         [workspace],
     ).fetchall()
     return {text: json.loads(vector) for text, vector in rows}
+
+
+def expire(conn: Connection) -> None:
+    """As if the leases of all claims had ended."""
+    conn.execute(
+        "update remem.embedding_claim set due_at = now() - interval '1 minute'"
+        " where state = 'claimed'"
+    )
+    conn.execute("update remem.job_run set lease_until = now() - interval '1 minute'")
+
+
+def due(conn: Connection) -> None:
+    """As if the time of all that waits had come."""
+    conn.execute("update remem.embedding_claim set due_at = now() where state = 'waiting'")
+
+
+def run(conn: Connection, run_id: uuid.UUID) -> dict[str, Any]:
+    row = conn.execute(
+        "select state, claimed, embedded, failed, last_error, completed_at is not null, metadata"
+        " from remem.embedding_runs('w') where run_id = %s",
+        [run_id],
+    ).fetchone()
+    assert row is not None
+    return dict(
+        zip(("state", "claimed", "embedded", "failed", "error", "over", "meta"), row, strict=True)
+    )
+
+
+def fail(conn: Connection, job: Job, error: str = "TimeoutError", **more: Any) -> int:
+    return int(
+        value(
+            conn,
+            "select remem.fail_embeddings('w', %s, %s, %s, retry_after => %s::interval)",
+            [job.claim_id, error, more.get("items"), more.get("after")],
+        )
+    )

@@ -23,7 +23,6 @@ from remem_pg import (
     wire,
 )
 from remem_pg.after_recall import AfterRecall
-from remem_pg.calls import Call
 from remem_pg.context.methods import AsyncContextMethods
 from remem_pg.embedder import Embedder
 from remem_pg.lifecycle import AsyncLifecycleMethods
@@ -291,12 +290,6 @@ class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods, AsyncReembedMethods
             return await asyncio.to_thread(install.migrate, wire.conninfo_of(conn))
 
     # how a flow is carried out
-
-    async def _call(self, call: Call[T]) -> T:
-        return await self._do(steps.run(call))
-
-    async def _do(self, flow: steps.Flow[T]) -> T:
-        return await self._drive(steps.after_handshake(self._handshake, flow))
 
     async def _drive(self, flow: steps.Flow[T]) -> T:
         return await async_driver.drive(self._source, self._session, flow)

@@ -22,7 +22,6 @@ from remem_pg import (
     steps,
 )
 from remem_pg.after_recall import AfterRecall
-from remem_pg.calls import Call
 from remem_pg.context.methods import ContextMethods
 from remem_pg.embedder import Embedder
 from remem_pg.lifecycle import LifecycleMethods
@@ -277,12 +276,6 @@ class Remem(ContextMethods, LifecycleMethods, ReembedMethods):
             return install.migrate(conn)
 
     # how a flow is carried out
-
-    def _call(self, call: Call[T]) -> T:
-        return self._do(steps.run(call))
-
-    def _do(self, flow: steps.Flow[T]) -> T:
-        return self._drive(steps.after_handshake(self._handshake, flow))
 
     def _drive(self, flow: steps.Flow[T]) -> T:
         return driver.drive(self._source, self._session, flow)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
+from remem_pg import steps
+
 if TYPE_CHECKING:
     from remem_pg.calls import Call
-    from remem_pg.steps import Flow, Session
 
 T = TypeVar("T")
 
@@ -15,34 +16,32 @@ T = TypeVar("T")
 class Carries(ABC):
     """The synchronous client, as its groups of methods know it."""
 
-    _session: Session
+    _session: steps.Session
+    _handshake: steps.Handshake
 
     @abstractmethod
-    def _do(self, flow: Flow[T]) -> T:
-        """Carries a flow out, after the handshake with the database."""
-
-    @abstractmethod
-    def _drive(self, flow: Flow[T]) -> T:
+    def _drive(self, flow: steps.Flow[T]) -> T:
         """Carries a flow out that greets the database by itself."""
 
-    @abstractmethod
+    def _do(self, flow: steps.Flow[T]) -> T:
+        return self._drive(steps.after_handshake(self._handshake, flow))
+
     def _call(self, call: Call[T]) -> T:
-        """One call, after the handshake."""
+        return self._do(steps.run(call))
 
 
 class AsyncCarries(ABC):
     """The asynchronous client, as its groups of methods know it."""
 
-    _session: Session
+    _session: steps.Session
+    _handshake: steps.Handshake
 
     @abstractmethod
-    async def _do(self, flow: Flow[T]) -> T:
-        """Carries a flow out, after the handshake with the database."""
-
-    @abstractmethod
-    async def _drive(self, flow: Flow[T]) -> T:
+    async def _drive(self, flow: steps.Flow[T]) -> T:
         """Carries a flow out that greets the database by itself."""
 
-    @abstractmethod
+    async def _do(self, flow: steps.Flow[T]) -> T:
+        return await self._drive(steps.after_handshake(self._handshake, flow))
+
     async def _call(self, call: Call[T]) -> T:
-        """One call, after the handshake."""
+        return await self._do(steps.run(call))

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from remem_pg.hooks import Hooks, RecallRequest
     from remem_pg.models import (
+        BulkReport,
         ConflictCandidate,
         DropReport,
         ForgetReport,
@@ -61,10 +62,12 @@ if TYPE_CHECKING:
     from remem_pg.rerank import LateInteraction, Reranker
     from remem_pg.rerank_cross import CrossEncoder
     from remem_pg.rerank_http import HttpReranker
+    from remem_pg.transfer import ExportReport, ImportReport
     from remem_pg.worker import Worker, WorkerReport
 
 __all__ = [
     "AsyncRemem",
+    "BulkReport",
     "ClaimLost",
     "Conflict",
     "ConflictCandidate",
@@ -78,11 +81,13 @@ __all__ = [
     "EmbeddedUnavailable",
     "EmbeddingModel",
     "EmbeddingUnavailable",
+    "ExportReport",
     "ForgetReport",
     "FunctionProvider",
     "Hit",
     "Hooks",
     "HttpReranker",
+    "ImportReport",
     "InvalidArgument",
     "LateInteraction",
     "MarkdownProvider",
@@ -145,12 +150,15 @@ _HOME = {
     "Coverage": "remem_pg.reembed_models",
     "ReembedResult": "remem_pg.reembed_models",
     "SpaceStatus": "remem_pg.reembed_models",
+    "ExportReport": "remem_pg.transfer",
+    "ImportReport": "remem_pg.transfer",
     "Worker": "remem_pg.worker",
     "WorkerReport": "remem_pg.worker",
     "Hooks": "remem_pg.hooks",
     "RecallRequest": "remem_pg.hooks",
     **dict.fromkeys(
         (
+            "BulkReport",
             "ConflictCandidate",
             "DropReport",
             "ForgetReport",

@@ -23,6 +23,7 @@ from remem_pg import (
     wire,
 )
 from remem_pg.after_recall import AfterRecall
+from remem_pg.bulk_methods import AsyncBulkMethods
 from remem_pg.context.methods import AsyncContextMethods
 from remem_pg.embedder import Embedder
 from remem_pg.lifecycle import AsyncLifecycleMethods
@@ -55,7 +56,7 @@ Memories = list[Memory]
 Refs = list[MemoryRef]
 
 
-class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods, AsyncReembedMethods):
+class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods, AsyncReembedMethods, AsyncBulkMethods):
     """The memories of one workspace.
 
     Args:

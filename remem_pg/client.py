@@ -22,6 +22,7 @@ from remem_pg import (
     steps,
 )
 from remem_pg.after_recall import AfterRecall
+from remem_pg.bulk_methods import BulkMethods
 from remem_pg.context.methods import ContextMethods
 from remem_pg.embedder import Embedder
 from remem_pg.lifecycle import LifecycleMethods
@@ -54,7 +55,7 @@ Memories = list[Memory]
 Refs = list[MemoryRef]
 
 
-class Remem(ContextMethods, LifecycleMethods, ReembedMethods):
+class Remem(ContextMethods, LifecycleMethods, ReembedMethods, BulkMethods):
     """The memories of one workspace.
 
     Args:

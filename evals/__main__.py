@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from evals import ablation as ablations
+from evals import ingest as ingests
 from evals import plan as plans
 from evals import reembed as reembeds
 from evals import report, scale_report
@@ -274,6 +275,32 @@ def reembed(
         report.print_json(document)
     else:
         typer.echo(reembeds.page(document))
+
+
+@app.command()
+def ingest(
+    rows: Annotated[
+        int, typer.Option(min=2000, help="Memories to load beside COPY, for each way.")
+    ] = 10_000,
+    memory_rows: Annotated[
+        int, typer.Option(min=1000, help="Memories whose import is watched for its memory.")
+    ] = 100_000,
+    singles: Annotated[int, typer.Option(min=20, help="Single writes to time.")] = 300,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of tables.")
+    ] = False,
+) -> None:
+    """Rows a second beside COPY, memory of an importing client, one write beside an INSERT."""
+    progress = Console(stderr=True, highlight=False)
+    try:
+        document = ingests.run(rows, memory_rows, singles, progress.print)
+    except (RememError, OSError, ValueError) as error:
+        progress.print(str(error), style="red", markup=False)
+        raise typer.Exit(1) from error
+    if as_json:
+        report.print_json(document)
+    else:
+        typer.echo(ingests.page(document))
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from remem_pg.cli.reembedding import reembed, spaces, worker
 from remem_pg.cli.serving import serve, version
 from remem_pg.cli.settings import Settings
 from remem_pg.cli.setup import init, migrate, uninstall
+from remem_pg.cli.transferring import export
 
 app = typer.Typer(
     name="remem",
@@ -92,6 +93,7 @@ register(app, "unforget", unforget)
 register(app, "purge", purge)
 register(app, "drop-workspace", drop_workspace)
 register(app, "import", import_)
+register(app, "export", export)
 register(app, "reembed", reembed)
 register(app, "worker", worker)
 register(app, "spaces", spaces)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from remem_pg.cli import settings as conf
+from remem_pg.cli.backing_up import backup, restore
 from remem_pg.cli.command import register, run_guarded, silence_stdout
 from remem_pg.cli.contexting import context, plan
 from remem_pg.cli.demo_command import demo
@@ -94,6 +95,8 @@ register(app, "purge", purge)
 register(app, "drop-workspace", drop_workspace)
 register(app, "import", import_)
 register(app, "export", export)
+register(app, "backup", backup)
+register(app, "restore", restore)
 register(app, "reembed", reembed)
 register(app, "worker", worker)
 register(app, "spaces", spaces)

@@ -11,17 +11,18 @@ as $$
 $$;
 comment on function remem._staged_is_ours() is 'Whether the staging table is there and was made by stage.';
 
-create or replace function remem._refuse_foreign_staged() returns void
-language plpgsql stable
+create or replace function remem._begin_staged() returns void
+language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
 as $$
 begin
+  delete from remem.tally t where false;  -- a temporary table may be written anywhere; this says what is read only
   if to_regclass('pg_temp.remem_staged') is not null and not remem._staged_is_ours() then
     perform remem._raise('RM102', '{"table": "pg_temp.remem_staged"}', 'Drop or rename your own temporary object remem_staged');
   end if;
 end
 $$;
-comment on function remem._refuse_foreign_staged() is 'Refuses a staging table that stage did not make.';
+comment on function remem._begin_staged() is 'Refuses a transaction that is read only, and a staging table that stage did not make.';
 
 create or replace function remem.stage(workspace text) returns text
 language plpgsql volatile security definer
@@ -29,7 +30,7 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
 begin
   perform remem._authorize(workspace, 'write');
-  perform remem._refuse_foreign_staged();
+  perform remem._begin_staged();
   if remem._staged_is_ours() then
     truncate pg_temp.remem_staged restart identity;
     return 'pg_temp.remem_staged';
@@ -53,9 +54,9 @@ as $$
 begin
   perform remem._authorize(workspace, 'write');
   perform remem._check_member('on_error', on_error, '{abort,report}', null);
-  perform remem._refuse_foreign_staged();
+  perform remem._begin_staged();
   if not remem._staged_is_ours() then
-    perform remem._raise('RM101', '{"table": "pg_temp.remem_staged"}', 'In the same transaction: select remem.stage(workspace), then COPY');
+    return;  -- nothing was staged in this transaction
   end if;
   return query select r.* from remem._remember(workspace, null, on_error) r order by r.item_no;
   truncate pg_temp.remem_staged;

@@ -43,7 +43,7 @@ begin
       where p.workspace = workspace.workspace and p.provider_id = record ->> 'provider_id';
     when 'route' then
       perform remem.put_route(record ->> 'kind', remem._text_array(record -> 'arms'), workspace.workspace, record ->> 'pool',
-        remem._text_array(record -> 'fallback_pools'), (record ->> 'graph_depth')::int, coalesce(record -> 'signals', '{}'),
+        remem._text_array(record -> 'fallback_pools'), coalesce((record ->> 'graph_depth')::int, 1), coalesce(record -> 'signals', '{}'),
         remem._text_array(record -> 'keywords'));
     when 'plan_setting' then
       if record ? 'space' and not exists (select from remem.embedding_space s where s.fingerprint = record ->> 'space') then
@@ -299,9 +299,9 @@ as $$
 begin
   perform remem._authorize(workspace, 'write');
   perform remem._check_member('on_error', on_error, '{abort,report}', null);
-  perform remem._refuse_foreign_staged();
+  perform remem._begin_staged();
   if not remem._staged_is_ours() then
-    perform remem._raise('RM101', '{"table": "pg_temp.remem_staged"}', 'In the same transaction: select remem.stage(workspace), then COPY');
+    return;  -- nothing was staged in this transaction
   end if;
   return query select r.* from remem._import(workspace, on_error) r order by r.item_no;
   truncate pg_temp.remem_staged;

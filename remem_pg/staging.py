@@ -6,6 +6,8 @@ has to parse.
 
 from __future__ import annotations
 
+import json
+import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -25,10 +27,9 @@ BLOCK_BYTES = 64 * 1024
 # The file header, and a row count of -1 for the end (Postgres manual, COPY, binary format).
 _HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _END = struct.pack("!h", -1)
-COPY = (
-    "copy pg_temp.remem_staged (item_no, item, embedding) from stdin "
-    "with (format binary, encoding 'UTF8')"
-)
+COPY = "copy pg_temp.remem_staged (item_no, item, embedding) from stdin with (format binary)"
+
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 def store(
@@ -74,16 +75,21 @@ def remember_staged(workspace: str, on_error: str) -> Call[list[MemoryRef]]:
 
 def row(number: int, item: Mapping[str, Any]) -> bytes:
     """A checked item as a row of the staging table."""
-    text = calls.item_json({k: v for k, v in item.items() if k != "embedding"}).encode()
+    text = calls.item_json({k: v for k, v in item.items() if k != "embedding"})
     embedding = item.get("embedding")
     vector = None if embedding is None else embedding.as_binary()
     return binary_row(number, text, vector)
 
 
-def binary_row(number: int, json: bytes, vector: bytes | None) -> bytes:
-    """(int, jsonb, real[]) in the binary form of COPY; jsonb begins with its version, 1."""
+def binary_row(number: int, document: str, vector: bytes | None) -> bytes:
+    """(int, jsonb, real[]) in the binary form of COPY; jsonb begins with its version, 1.
+
+    Its text is taken in the connection's encoding, which may be any: escapes are the same in all.
+    """
+    escaped = _BEYOND_ASCII.sub(lambda found: json.dumps(found.group())[1:-1], document)
+    text = escaped.encode("ascii")
     tail = struct.pack("!i", -1) if vector is None else struct.pack("!i", len(vector)) + vector
-    return struct.pack("!hiiiB", 3, 4, number, len(json) + 1, 1) + json + tail
+    return struct.pack("!hiiiB", 3, 4, number, len(text) + 1, 1) + text + tail
 
 
 def blocks(rows: Iterable[bytes]) -> Iterator[bytes]:

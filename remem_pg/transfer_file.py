@@ -16,7 +16,7 @@ from remem_pg.vector import Vector
 FORMAT = 1
 
 # An odd number of backslashes before it is its own; an even number makes it text.
-_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class Record:
 
     number: int
     type: str
-    text: bytes
+    text: str
     vector: bytes | None = None
 
 
@@ -51,8 +51,9 @@ def read_record(number: int, line: str | bytes) -> Record:
     """A line with its vector unpacked."""
     document = parse(number, line)
     packed = document.pop("embedding", None)
+    text = json.dumps(document, ensure_ascii=False)
     try:
-        text = json.dumps(document, ensure_ascii=False).encode()
+        text.encode()
     except UnicodeEncodeError:
         raise _refused(number, "lone surrogate") from None
     if _NUL.search(text):

@@ -18,7 +18,7 @@ from remem_pg.cli.progress import Progress
 from remem_pg.cli.settings import Settings, print_json
 
 if TYPE_CHECKING:
-    from remem_pg.cli.importing import Line
+    from remem_pg.cli.lines import Line
     from remem_pg.importers import Survey
     from remem_pg.transfer import ImportReport
 
@@ -170,7 +170,7 @@ def _print_import(settings: Settings, report: ImportReport, seconds: float) -> N
 
 def foreign_lines(name: str, stream: IO[bytes], first: int) -> Iterator[Line]:
     """The records of another system's export as lines of an import."""
-    from remem_pg.cli.importing import Line
+    from remem_pg.cli.lines import Line
     from remem_pg.errors import InvalidArgument
     from remem_pg.importers import records, sources
 

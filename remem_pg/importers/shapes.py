@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import IO, Any
 
 from remem_pg import checks
@@ -48,8 +49,15 @@ def _within(name: str, rest: Item) -> Item:
 
 
 def _dated(value: Any) -> str | None:
-    """A time as its system wrote it; one without a zone is UTC to the server."""
-    return value if isinstance(value, str) and value else None
+    """A time as its system wrote it; one without a zone was UTC there. What is none is refused
+    later, by name."""
+    if not isinstance(value, str) or not value:
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return value
+    return value if moment.tzinfo else moment.replace(tzinfo=UTC).isoformat()
 
 
 def _mem0(record: Mapping[str, Any]) -> Item:

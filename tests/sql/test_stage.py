@@ -47,7 +47,6 @@ def one_by_one(db: Connection, workspace: str, items: list[dict[str, Any]]) -> l
     return outcomes
 
 
-@pytest.mark.covers("ME6")
 def test_all_tables_hold_what_remember_one_by_one_would_have_written(db: Connection) -> None:
     single = one_by_one(db, "single", ITEMS)
     bulk = [ref.outcome for ref in load(db, "bulk", ITEMS)]

@@ -32,7 +32,7 @@ def test_a_small_run_has_every_figure_and_prints_as_a_page(monkeypatch: pytest.M
     ("after", "found"),
     [
         ({"fused": {"MRR": 0.5, "p50_ms": 9.0}}, []),
-        ({"fused": {"MRR": 0.5000000001, "p50_ms": 1.0}}, ["fused.MRR: 0.5 before, 0.5000000001 after"]),
+        ({"fused": {"MRR": 0.51, "p50_ms": 1.0}}, ["fused.MRR: 0.5 before, 0.51 after"]),
         ({"fused": {"p50_ms": 1.0}}, ["fused.MRR: 0.5 before, None after"]),
         ({"fused": {"MRR": 0.5}, "turns": 3}, ["turns: None before, 3 after"]),
     ],

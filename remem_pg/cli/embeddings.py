@@ -58,7 +58,7 @@ def download(
             source=source,
             url=url,
             trust_new=trust_new,
-            say=settings.note,
+            say=settings.announce,
             progress=progress,
             check=try_model,
         )
@@ -159,12 +159,8 @@ def bar(settings: Settings) -> Iterator[Any]:
         TransferSpeedColumn,
     )
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-    )
+    name = TextColumn("{task.description}")
+    columns = (name, BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=settings.err, transient=True) as drawn:
         task = drawn.add_task("download", total=None)
         yield lambda name, done, total: drawn.update(

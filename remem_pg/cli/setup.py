@@ -104,12 +104,8 @@ def init(
         f"pgvector    {report.pgvector_version} in schema {report.pgvector_schema}", soft_wrap=True
     )
     was = f" (was {before.name})" if other and not kept and before else ""
-    out.print(
-        clean(
-            f"Space       {space.name}, {space.dimensions} dimensions: default for new workspaces{was}"
-        ),
-        soft_wrap=True,
-    )
+    what = f"{space.name}, {space.dimensions} dimensions: default for new workspaces{was}"
+    out.print(clean(f"Space       {what}"), soft_wrap=True)
     if kept:
         settings.err.print(clean(_kept(space, model)), style="yellow", soft_wrap=True)
     if strict:
@@ -131,7 +127,7 @@ def _model(
 
     with bar(settings) as progress:
         found = management.managed(
-            source=source, say=settings.note, progress=progress, may_download=not dry_run
+            source=source, say=settings.announce, progress=progress, may_download=not dry_run
         )
     # the hash in place of a model that could not be had is nobody's wish
     return from_managed(found), found.failure is None, found.failure

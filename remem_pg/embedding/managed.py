@@ -1,4 +1,4 @@
-"""The model of a managed installation: neural, brought here if need be; the hash if it cannot be."""
+"""The model of a managed installation: neural, downloaded if need be, else the hash."""
 
 from __future__ import annotations
 

@@ -34,12 +34,12 @@ def resolve_embedding(spec: Any = None) -> ResolvedEmbedding:
     """Choose the model for `spec`.
 
     `"hash"`, `"neural"` (any local model), `"minilm"`, `"none"`, the name of a model in the cache,
-    the path of a model directory or file, the `http(s)://` address of an endpoint, a mapping of settings (see
-    `configured.from_settings`), a model, or a callable with the attributes `id` and `dimensions` is
-    taken as said: EmbeddingUnavailable when it cannot be had, InvalidArgument when it is none of
-    these.  So is what REMEM_EMBEDDING says when `spec` is None or `"auto"`.  Without a word from
-    anyone: the directory in REMEM_MODEL_PATH, the first usable one in the model cache, the
-    installed MiniLM package, else the built-in hash, and whatever failed on the way is in the
+    the path of a model directory or file, the `http(s)://` address of an endpoint, a mapping of
+    settings (see `configured.from_settings`), a model, or a callable with the attributes `id` and
+    `dimensions` is taken as said: EmbeddingUnavailable when it cannot be had, InvalidArgument when
+    it is none of these.  So is what REMEM_EMBEDDING says when `spec` is None or `"auto"`.  Without
+    a word from anyone: the directory in REMEM_MODEL_PATH, the first usable one in the model cache,
+    the installed MiniLM package, else the built-in hash, and whatever failed on the way is in the
     reason.  Nothing is downloaded.
     """
     if isinstance(spec, Mapping):

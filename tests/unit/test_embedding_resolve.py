@@ -211,7 +211,7 @@ def test_what_was_asked_for_and_cannot_be_had_is_an_error(
 def test_an_unknown_name_lists_the_valid_ones() -> None:
     with pytest.raises(InvalidArgument, match="'mini'") as caught:
         resolve_embedding("mini")
-    assert "auto, hash, minilm, none" in str(caught.value.hint)
+    assert "auto, hash, neural, minilm, none" in str(caught.value.hint)
 
 
 # -- models that are passed in ----------------------------------------------------------------

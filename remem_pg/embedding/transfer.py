@@ -19,7 +19,6 @@ from remem_pg.embedding import model_store
 from remem_pg.embedding.http_client import RETRIED, library, place_of, wait_seconds, why_not
 from remem_pg.errors import EmbeddingUnavailable
 
-CHUNK = 1 << 16
 MOST_BYTES = 4_000_000_000
 """No file of a model that is meant here is larger; a source that never ends is."""
 OFFLINE = "without a network: put the files in a directory and name it in REMEM_MODEL_PATH"
@@ -86,7 +85,6 @@ def fetch(
     idle, most = 0, _size(part)
     while True:
         try:
-            part.parent.mkdir(parents=True, exist_ok=True)
             _receive(client, wanted, part, patience, progress)
             break
         except _Again as again:
@@ -211,7 +209,7 @@ def _write(
     with part.open("r+b" if start else "wb") as file:
         file.seek(start)
         file.truncate()
-        for chunk in response.iter_raw(CHUNK):
+        for chunk in response.iter_raw():  # as it arrives: what waits for more is lost, and unseen
             size += len(chunk)
             if size > most:
                 raise failed(wanted, "size", f"it sends more than {most} bytes", "another source")

@@ -65,7 +65,7 @@ def from_settings(settings: Mapping[str, Any]) -> ResolvedEmbedding:
     for key, value in rest.items():
         if key not in known:
             raise UnknownOption(
-                detail={"argument": "embedding", "value": key, "valid": ["backend", *known]},
+                detail={"option": key, "valid": ["backend", *known]},
                 hint=f"with the backend {backend}: {', '.join(['backend', *known])}",
             )
         if not isinstance(value, known[key]) or (

@@ -91,7 +91,9 @@ def fetch(
             size = _size(part)
             idle = 0 if size > most else idle + 1
             most = max(most, size)
-            if idle >= patience.attempts:
+            # an address that cannot be reached stays so: an installation waits for this
+            offline = again.error.detail["reason"] in ("connect", "proxy")
+            if idle >= min(patience.attempts, 2 if offline else patience.attempts):
                 raise again.error from again.__cause__
             seconds = wait_seconds(idle + 1, again.retry_after)
             if again.retry_after is None:

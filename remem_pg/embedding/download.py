@@ -46,7 +46,7 @@ def download(
     trust_new: bool = False,
     say: Callable[[str], None] = lambda line: None,
     progress: Callable[[str, int, int | None], None] | None = None,
-    check: Callable[[Path], None] = lambda path: None,
+    check: Callable[[Path], Mapping[str, Any] | None] = lambda path: None,
     patience: Patience | None = None,
     known: KnownModel | None = None,
 ) -> Downloaded:
@@ -59,8 +59,8 @@ def download(
         trust_new: take other content than that of the first download.
         say: gets one line with size, source and place before anything is asked of the network.
         progress: called with file, bytes there and bytes in all.
-        check: looks at the complete model before it takes its place; what it raises ends the
-            download.
+        check: looks at the complete model before it takes its place, and may answer with its
+            relevance thresholds, which are kept with it; what it raises ends the download.
         patience: how long the source may take.
         known: the model itself, instead of the one of that name.
 
@@ -131,7 +131,7 @@ class _Job:
     trust_new: bool
     say: Callable[[str], None]
     progress: Callable[[str, int, int | None], None] | None
-    check: Callable[[Path], None]
+    check: Callable[[Path], Mapping[str, Any] | None]
     patience: Patience
     fetched: int = 0
     final: Path = field(init=False)
@@ -154,7 +154,7 @@ class _Job:
             with open_client(self.patience.silence, redirects=True) as client:
                 files = self._files(client)
             recorded = model_store.record(self.model.name).get("files", {})
-            self.check(self.partial)
+            thresholds = dict(self.check(self.partial) or {})
             checked = self._checked(files, recorded)
             document = {
                 "model": self.model.name,
@@ -162,6 +162,7 @@ class _Job:
                 "source": place_of(self.base),
                 "checked": checked,
                 "files": files,
+                "thresholds": thresholds,
             }
             model_store.write_json(self.partial / model_store.MANIFEST, document)
             self._take_place(files)

@@ -65,13 +65,15 @@ def managed(
     return Managed(resolve_embedding("hash"), failure)
 
 
-def try_model(directory: Path) -> None:
-    """Loads a model and has it embed a word, where the libraries are there: what does not work is
-    not kept. Raises EmbeddingUnavailable."""
-    if not missing_runtime():
-        from remem_pg.embedding.onnx import OnnxEmbedding
+def try_model(directory: Path) -> dict[str, float]:
+    """Loads a model and has it embed a few texts, where the libraries are there: what does not work
+    is not kept. Its relevance thresholds, to be kept beside it. Raises EmbeddingUnavailable."""
+    if missing_runtime():
+        return {}
+    from remem_pg.embedding.calibrate import thresholds
+    from remem_pg.embedding.onnx import OnnxEmbedding
 
-        OnnxEmbedding(directory).load()
+    return thresholds(OnnxEmbedding(directory))
 
 
 def report() -> dict[str, object]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from remem_pg.embedding.base import CallableEmbedding, EmbeddingModel
 from remem_pg.embedding.hash import MODEL_ID, HashEmbedding
-from remem_pg.embedding.model_store import cached_models, model_cache
+from remem_pg.embedding.model_store import cached_models, manifest, model_cache
 from remem_pg.errors import EmbeddingUnavailable, InvalidArgument
 
 if TYPE_CHECKING:
@@ -137,7 +137,9 @@ def _automatic() -> ResolvedEmbedding:
 def _directory(path: Path) -> ResolvedEmbedding:
     from remem_pg.embedding.onnx import OnnxEmbedding
 
-    return _loaded(OnnxEmbedding(path), f"the model in {path}")
+    said = manifest(path.expanduser()).get("thresholds", {})
+    known = {key: said.get(key) for key in ("cosine_floor", "cosine_full")}
+    return _loaded(OnnxEmbedding(path, **known), f"the model in {path}")
 
 
 def _loaded(model: OnnxEmbedding, reason: str) -> ResolvedEmbedding:

@@ -60,7 +60,7 @@ def space(dsn: str, workspace: str | None = None) -> str:
     return str(row[0])
 
 
-@pytest.mark.covers("RE28", "RE29", "RE30")
+@pytest.mark.covers("RE28", "RE29")
 def test_a_downloaded_model_is_announced_checked_and_shown(cache: Path, mirror: Web) -> None:
     remem = without_package(cli(None, cache))
     url = f"{mirror.url}/minilm"

@@ -62,6 +62,7 @@ class Awaited:
         return np.array([letters(text) for text in texts], dtype="f4")
 
 
+@pytest.mark.covers("RE34")
 def test_an_endpoint_embeds_for_writing_and_for_recall(db_dsn: str) -> None:
     with serving(endpoint) as web:
         model = HttpEmbedding(f"{web.url}/v1", "letters")

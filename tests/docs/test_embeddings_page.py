@@ -91,7 +91,7 @@ async def test_the_models_of_ones_own_on_the_page_work(
     assert len((await names["Mine"]().embed(["a"]))[0]) == names["Mine"].dimensions
 
 
-@pytest.mark.covers("RE32")
+@pytest.mark.covers("RE32", "RE33")
 def test_the_commands_of_the_page_run(db_dsn: str, tmp_path: Path) -> None:
     with serving(Files(minilm_files("mine/"))) as web:
         cli = Cli(db_dsn, XDG_CACHE_HOME=str(tmp_path))
@@ -99,6 +99,7 @@ def test_the_commands_of_the_page_run(db_dsn: str, tmp_path: Path) -> None:
             cli.environment.pop(name, None)
         (status,) = blocks("Which model is used", "sh")
         assert "minilm" in typed(cli, status).stdout
+        assert f"cache       {tmp_path}/remem/models" in typed(cli, status).stdout
         plain, other = blocks("Downloading a model", "sh")
         done = typed(cli, other.replace("https://files.example.org", web.url))
         assert done.returncode == 0, done.stderr
@@ -130,6 +131,7 @@ def test_the_numbers_of_the_page_are_those_of_the_code() -> None:
     assert "a recall or a write five seconds" in SECTIONS["Endpoints"]
     assert http.LIVE_SECONDS == 5
     assert "first token" in TEXT
+    assert "`NO_PROXY`" in SECTIONS["Downloading a model"]
     for word in ("share", "collide", "Paraphrases without a common word are not found"):
         assert word in SECTIONS["Limits of the hash embedding"]
 

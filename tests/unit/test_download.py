@@ -67,7 +67,7 @@ def test_a_model_is_announced_fetched_checked_and_cached() -> None:
     assert not list(model_store.partial("tiny").parent.iterdir())
 
 
-@pytest.mark.covers("RE9")
+@pytest.mark.covers("RE5", "RE9")
 def test_the_built_in_model_is_pinned_whole_and_brings_its_own_pooling() -> None:
     assert known_models.KNOWN == {"bge-small-en-v1.5": BGE_SMALL}
     assert all(len(part.sha256 or "") == 64 and part.size for part in BGE_SMALL.parts)

@@ -186,6 +186,7 @@ def test_the_environment_speaks_for_who_says_nothing(
     assert resolve_embedding("hash").model is not None
 
 
+@pytest.mark.covers("RE5")
 def test_a_path_is_a_model_directory_or_file(tmp_path: Path) -> None:
     directory = model_directory(tmp_path / "mine")
     for spec in (directory, str(directory), str(directory / "model.onnx")):

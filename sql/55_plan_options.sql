@@ -179,11 +179,7 @@ as $$
 declare
   v_space_no int := 0;
 begin
-  if workspace is null then
-    perform remem._authorize_admin();
-  else
-    perform remem._authorize(workspace, 'admin');
-  end if;
+  perform remem._authorize_admin_of(workspace);
   if name is null or not remem._plan_options() ? name then
     perform remem._raise('RM002', jsonb_build_object('option', name,
       'valid', (select jsonb_agg(k order by k) from jsonb_object_keys(remem._plan_options()) k)), 'Choose one of the settings');

@@ -67,10 +67,12 @@ def run(
             outcomes = ask_all(client, texts)
             failure = fail(client.workspace(f"{workspace}:failure"), texts)
             signals = client.plan("apples").plan.signals
+            strangers = ask_strangers(client, texts)
         document["models"][name] = {
             "model": model.id,
             **summary(outcomes),
             "failure": failure,
+            "strangers": strangers,
             "calibration": calibrate(model, signals["semantic"]["minimum"]),
         }
     return document
@@ -126,6 +128,24 @@ def ask(client: Remem, texts: Texts, prompt: Prompt, notes: MarkdownProvider) ->
         diagnostics=result.diagnostics,
         milliseconds=took,
     )
+
+
+def ask_strangers(client: Remem, texts: Texts) -> dict[str, Any]:
+    """Prompts that are about nothing in the workspace: what was planned and shown all the same."""
+    planned = shown = 0
+    examples = []
+    for text in texts.strangers:
+        result = client.context(text)
+        planned += result.trace.should_retrieve
+        if result.results:
+            shown += 1
+            examples.append({"prompt": text, "shown": [i.record.body for i in result.results]})
+    return {
+        "prompts": len(texts.strangers),
+        "planned": planned,
+        "injected": shown,
+        "examples": examples,
+    }
 
 
 def _copies(texts: Texts, prompt: Prompt) -> frozenset[str]:

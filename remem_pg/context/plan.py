@@ -7,11 +7,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
 from remem_pg.context.provider import POSTGRES
 from remem_pg.context.scope import Scope
 
-STAGES = ("none", "deterministic", "semantic", "continuity")
+STAGES = ("none", "deterministic", "semantic", "memory", "continuity")
 MOST_REQUESTS = 16
 AMBIGUOUS = (0.30, 0.60)
 """A confidence in this range is neither a yes nor a no: where the stage-2 planner is asked."""
@@ -31,6 +32,14 @@ class Topic:
 
     def document(self) -> dict[str, Any]:
         return {"id": self.id, "title": self.title, "score": self.score}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A memory that answers the prompt by itself, as the plan found it."""
+
+    id: UUID
+    score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,8 @@ class Plan:
     topics: tuple[Topic, ...] = ()
     matches: tuple[Topic, ...] = ()
     """What the words of the prompt point at, qualified or not."""
+    memories: tuple[Answer, ...] = ()
+    """Memories that led to the plan, where no topic is surely meant."""
     requests: tuple[Request, ...] = ()
     stage: str = "none"
     signals: Any = None
@@ -119,6 +130,7 @@ def read(document: Any, max_results: int) -> Plan:
         confidence=_share(document.get("confidence")),
         topics=tuple(map(_topic, _members(document.get("topics")))),
         matches=tuple(map(_topic, _members(trace.get("catalogMatches")))),
+        memories=tuple(map(_answer, _members(document.get("memories")))),
         requests=_requests(document.get("requests"), max_results),
         stage=stage if stage in STAGES else "none",
         signals=document.get("signals"),
@@ -143,6 +155,7 @@ def replanned(before: Plan, answer: Any, providers: Sequence[str], max_results: 
         should_retrieve=given.should_retrieve,
         confidence=_share(given.confidence),
         topics=given.topics,
+        memories=given.memories,
         requests=known if given.should_retrieve else (),
     )
 
@@ -172,6 +185,12 @@ def _topic(value: Any) -> Topic:
     identity = None if identity is None else str(identity)
     providers = tuple(map(str, _members(value.get("providers"))))
     return Topic(title, _share(value.get("score")), identity, value.get("sure") is True, providers)
+
+
+def _answer(value: Any) -> Answer:
+    if not isinstance(value, Mapping):
+        raise ValueError("a memory has an id")
+    return Answer(UUID(str(value.get("id"))), _share(value.get("score")))
 
 
 def _members(value: Any) -> Sequence[Any]:

@@ -98,7 +98,7 @@ create table remem.plan_setting (
 );
 comment on table remem.plan_setting is 'Thresholds and limits of the planner that differ from the defaults, by workspace and space.';
 insert into remem.plan_setting (workspace, space_no, name, value) values
-  ('', 1, 'semantic_minimum_similarity', '0.55'), ('', 1, 'memory_support', '0.28');
+  ('', 1, 'semantic_minimum_similarity', '0.55'), ('', 1, 'memory_support', '0.3');
 
 -- ---- words: normalised as remem._phrase_words does (folded, single spaces, characters of unspaced scripts apart)
 create table remem.continuity_phrase (

@@ -22,7 +22,7 @@ as $$
     "memory_explained_similarity": {"default": null, "range": [-1, 1]},
     "memory_clear_similarity": {"default": null, "range": [-1, 1]},
     "memory_support": {"default": null, "range": [-1, 1]},
-    "memory_coverage": {"default": 0.4, "range": [0, 1]},
+    "memory_coverage": {"default": 0.5, "range": [0, 1]},
     "memory_word_coverage": {"default": 0.75, "range": [0, 1]},
     "memory_belongs": {"default": null, "range": [-1, 1]},
     "supported_similarity": {"default": null, "range": [-1, 1]},
@@ -49,7 +49,7 @@ as $$
   select '{
     "minimum_confidence": 0.42, "max_topics": 3, "limit": 8, "query_chars": 2000, "catalog_bytes": 600, "catalog_limit": 2000,
     "semantic": true, "deterministic_high_confidence": 0.82, "multilingual": false, "memories": true,
-    "memory_coverage": 0.4, "memory_word_coverage": 0.75, "continuity": true, "continuity_confidence": 0.62,
+    "memory_coverage": 0.5, "memory_word_coverage": 0.75, "continuity": true, "continuity_confidence": 0.62,
     "continuity_boost": 0.10, "unresolved_boost": 0.16, "title_phrase": 0.96, "alias_phrase": 0.91, "title_overlap": 0.76,
     "alias_overlap": 0.70, "tag_overlap": 0.52, "summary_base": 0.20, "summary_token": 0.10, "summary_most": 0.38
   }'::jsonb

@@ -97,7 +97,7 @@ declare
 begin
   v_least := case when is_foreign then remem._space_threshold(context, 'memory_clear_similarity', 0.8)
     when evidence.shared > 0 then remem._space_threshold(context, 'memory_explained_similarity', 0.6)
-    else remem._space_threshold(context, 'memory_similarity', 0.4) end;
+    else remem._space_threshold(context, 'memory_similarity', 0.44) end;
   if (context.space).space_no <> 1 and v_cosine >= v_least then
     score := least(v_cosine, 1); signal := 'memory similarity';
     return;
@@ -149,7 +149,7 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
   c_looked_at constant int := 8;
-  v_least float8 := remem._space_threshold(context, 'supported_similarity', 0.25);
+  v_least float8 := remem._space_threshold(context, 'supported_similarity', 0.32);
   v_match remem._topic_match;
   v_near record;
   v_found remem._topic_match[] := '{}';

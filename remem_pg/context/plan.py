@@ -93,6 +93,17 @@ class Plan:
         return self.stage == "continuity" or bool(signals.get("continuity"))
 
     @property
+    def judged(self) -> bool:
+        """Whether the memories were looked at, because no topic is surely meant."""
+        signals = self.signals if isinstance(self.signals, Mapping) else {}
+        looked = signals.get("memories")
+        return (
+            isinstance(looked, Mapping)
+            and looked.get("attempted") is True
+            and not any(topic.sure for topic in self.topics)
+        )
+
+    @property
     def ambiguous(self) -> bool:
         """Whether stages 0 and 1 left it open: a confidence in the middle, or no known topic."""
         low, high = AMBIGUOUS

@@ -40,15 +40,21 @@ def search(
     vectors: bool,
     topics: Sequence[Topic] = (),
     answers: Sequence[Answer] = (),
+    judged: bool = False,
     note: Callable[[str], None] = lambda _: None,
 ) -> Flow[list[Record]]:
     """What ``recall`` finds within the scope, then the memories that the plan found to answer, and
     what is remembered of the topics that are surely meant. ``vectors`` False: by words alone,
-    because the model has failed on this prompt already. ``note`` is told what is missing."""
-    if (topics or answers) and not any(topic.sure for topic in topics):
+    because the model has failed on this prompt already. ``judged``: the plan has looked at the
+    memories, and no other hit answers; the one word of "run the tests" is all of its weight, and
+    proves nothing. ``note`` is told what is missing."""
+    if topics and not any(topic.sure for topic in topics):
         min_relevance = min(1.0, UNSURE * min_relevance)
     options: dict[str, Any] = {"filter": scope.filter(), "min_relevance": min_relevance}
     records = yield from _recalled(session, query, limit, options, vectors)
+    if judged:
+        chosen = {str(answer.id) for answer in answers}
+        records = [record for record in records if record.id in chosen]
     records = merged(records, (yield from _answering(session, answers)), limit)
     records = merged(records, (yield from _of_topics(session, scope, limit, topics, note)), limit)
     links = yield from _links(session, [UUID(record.id) for record in records])

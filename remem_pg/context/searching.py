@@ -34,6 +34,7 @@ def gathered(asked: Asked, vectors: bool) -> Flow[list[Ranked]]:
                 postgres.search,
                 topics=trace.plan.topics,
                 answers=trace.plan.memories,
+                judged=trace.plan.judged and trace.planner != "used",
                 note=trace.note,
             )
             jobs[POSTGRES] = _postgres(asked, request, search, vectors)

@@ -139,8 +139,24 @@ end
 $$;
 comment on function remem._nearest_of_topic(remem._plan_context, bigint, remem._memory_evidence[]) is 'How similar a prompt is to the best memory of a topic.';
 
--- Topics that the prompt is only somewhat like, and so are their memories: the mean of both is enough where no shared
--- word explains it. Only for models: words are not independent evidence of themselves.
+-- The mean of a topic's similarity and its best memory's, where it is enough; else null. More is asked where the prompt
+-- shares a word with that memory, which may be all they have in common.
+create or replace function remem._support(context remem._plan_context, topic_no bigint, similarity float8, evidence remem._memory_evidence[]) returns float8
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_near record := remem._nearest_of_topic(context, topic_no, evidence);
+  v_mean float8 := (similarity + v_near.cosine) / 2;
+begin
+  return case when v_mean >= case when v_near.shared = 0 then remem._space_threshold(context, 'supported_similarity', 0.32)
+    else remem._space_threshold(context, 'memory_similarity', 0.44) end then v_mean end;
+end
+$$;
+comment on function remem._support(remem._plan_context, bigint, float8, remem._memory_evidence[]) is 'How far topic and memory together are like a prompt.';
+
+-- Topics that the prompt is only somewhat like, and so are their memories, where no shared word explains it. Only for
+-- models: words are no evidence of themselves.
 create or replace function remem._supported_topics(
   context remem._plan_context, matches remem._topic_match[], evidence remem._memory_evidence[]
 ) returns remem._topic_match[]
@@ -150,22 +166,22 @@ as $$
 declare
   c_looked_at constant int := 8;
   v_least float8 := remem._space_threshold(context, 'supported_similarity', 0.32);
+  v_best float8 := (select max(e.cosine) from unnest(evidence) e);
   v_match remem._topic_match;
-  v_near record;
   v_found remem._topic_match[] := '{}';
 begin
   foreach v_match in array matches[1:c_looked_at] loop
-    -- The memory can add at most what the best one of all has.
-    continue when (v_match.score + coalesce((select max(e.cosine) from unnest(evidence) e), 0)) / 2 < v_least;
-    v_near := remem._nearest_of_topic(context, v_match.topic_no, evidence);
-    continue when v_near.cosine is null or (v_match.score + v_near.cosine) / 2 < v_least or v_near.shared > 0
-      or remem._explained(context, v_match.topic_no);
-    v_match.score := (v_match.score + v_near.cosine) / 2;
+    -- No memory adds more than the best of all.
+    continue when coalesce((v_match.score + v_best) / 2 < v_least, true) or remem._explained(context, v_match.topic_no);
+    v_match.score := remem._support(context, v_match.topic_no, v_match.score, evidence);
     v_match.signal := 'similarity of topic and memory';
-    v_found := v_found || v_match;
+    if v_match.score is not null then
+      v_found := v_found || v_match;
+    end if;
   end loop;
   return array(
-    select f from unnest(v_found) f where f.score >= 0.75 * (select max(x.score) from unnest(v_found) x)
+    select (f.topic_no, f.topic_id, f.title, f.score, f.signal, f.unresolved, f.scope, f.scope_ref, f.providers)::remem._topic_match
+    from unnest(v_found) f where f.score >= 0.75 * (select max(x.score) from unnest(v_found) x)
     order by f.score desc limit (context.options ->> 'max_topics')::int);
 end
 $$;

@@ -242,7 +242,6 @@ declare
   v_shared int;
   v_phrase int;
   v_meant boolean;
-  v_near record;
   v_sure boolean[] := '{}';
 begin
   foreach v_topic in array topics loop
@@ -254,8 +253,7 @@ begin
     v_meant := v_cosine >= minimum and not is_foreign and not remem._explained(context, v_topic.topic_no);
     if v_meant and evidence is not null then
       -- A memory would be shown for being of the topic: so the best one is to be somewhat like the prompt too.
-      v_near := remem._nearest_of_topic(context, v_topic.topic_no, evidence);
-      v_meant := coalesce(v_near.shared = 0 and (v_cosine + v_near.cosine) / 2 >= remem._space_threshold(context, 'supported_similarity', 0.32), false);
+      v_meant := remem._support(context, v_topic.topic_no, v_cosine, evidence) is not null;
     end if;
     -- How many distinctive words the longest phrase has that title or aliases share with the prompt.
     v_phrase := (

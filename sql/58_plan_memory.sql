@@ -1,8 +1,9 @@
--- The memories themselves as evidence of a plan: what no topic's text says, a memory may. By recall, whose scores are
--- absolute; a topic and its best memory are two looks at one thing, and their mean is less often wrong than either.
+-- The memories themselves as evidence of a plan: what no topic's text says, a memory may; and a topic and
+-- its best memory are two looks at one thing: their mean is less often wrong than either.
 
--- The memories that recall finds for the prompt, within the plan's scopes, best first. coverage: the share of the prompt's
--- distinctive words that a memory has, weighted by how rare they are here; shared: how many.
+-- The memories nearest to the prompt by meaning and by its distinctive words, within the plan's scopes, best first; null
+-- without any. By the arms of recall alone: its ranking is not asked for, and a plan has no time for it. coverage: the share
+-- of the words that a memory has, weighted by how rare they are here; shared: how many.
 create or replace function remem._probe_memories(context remem._plan_context, vector real[], distinctive text) returns remem._memory_evidence[]
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
@@ -10,43 +11,65 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   c_most constant int := 16;
-  -- Signs of the query language are none in a prompt.
-  v_query text := translate(context.query, '"-', '  ');
-  v_options jsonb := jsonb_build_object('graph', 'never', 'space', (context.space).name);
-  v_hits remem.recall_hit[];
-  v_found remem._memory_evidence[];
+  v_floor float8 := (context.space).cosine_floor;
+  v_span float8 := (context.space).cosine_full - (context.space).cosine_floor;
+  v_query remem._query;
+  v_counts record;
   v_terms record;
+  v_nos bigint[];
+  v_found remem._memory_evidence[];
 begin
+  select coalesce(sum(t.rows_delta) filter (where t.space_no = 0), 0)::bigint as documents,
+    coalesce(sum(t.doc_len_delta) filter (where t.space_no = 0), 0) as doc_len,
+    coalesce(sum(t.rows_delta) filter (where t.space_no = (context.space).space_no), 0)::bigint as vectors
+  into v_counts
+  from remem.tally t where t.workspace = context.workspace and t.space_no in (0, (context.space).space_no);
+  if v_counts.documents = 0 then
+    return null;
+  end if;
   v_terms := remem._query_terms(context.workspace, distinctive,
-    remem._language_dictionaries((select w.language from remem.workspace w where w.workspace = context.workspace)),
-    (select coalesce(sum(t.rows_delta), 0)::bigint from remem.tally t where t.workspace = context.workspace and t.space_no = 0), 1000);
-  -- Without the filter first: nearly always all that is found is in scope, and a filter is resolved at a cost.
+    remem._language_dictionaries((select w.language from remem.workspace w where w.workspace = context.workspace)), v_counts.documents, 1000);
+  v_query.workspace := context.workspace; v_query.space_no := (context.space).space_no;
+  v_query.documents := v_counts.documents; v_query.vectors := v_counts.vectors;
+  v_query.mean_len := greatest(v_counts.doc_len::float8 / v_counts.documents, 1);
+  v_query.lexemes := v_terms.lexemes; v_query.frequencies := v_terms.frequencies; v_query.idfs := v_terms.idfs;
+  v_query.check_validity := false;
+  if vector is not null then
+    v_query.vector := @extschema:vector@.l2_normalize(vector::@extschema:vector@.vector)::real[];
+  end if;
+  -- Without looking at the rows first: nearly always all that is found is valid and in scope, and looking has its cost.
   for v_round in 1 .. 2 loop
-    v_hits := (remem._recall(context.workspace, v_query, vector, c_most, v_options)).hits;
+    v_nos := case when v_query.vector is not null then (remem._arm_vectors(v_query, c_most)).memory_nos end;
+    if cardinality(v_query.lexemes) > 0 then
+      v_nos := v_nos || (remem._arm_lexical(v_query, c_most, remem._posting_budget())).memory_nos;
+    end if;
+    v_nos := array(select distinct n from unnest(v_nos) n order by n);
     v_found := array(
-      select (m.memory_no, m.memory_id, coalesce(m.topic_key, m.title), m.owner, (h.signals ->> 'cosine')::float8, h.relevance,
-        least(coalesce(w.mass / v_terms.idf_mass, 0), 1), coalesce(w.n, 0))::remem._memory_evidence
-      from unnest(v_hits) h
+      select (m.memory_no, m.memory_id, m.name, m.owner, c.cosine,
+        1 - (1 - coalesce(greatest(least((c.cosine - v_floor) / v_span, 1), 0), 0)) * (1 - w.coverage), w.coverage, w.shared)::remem._memory_evidence
+      from unnest(v_nos, case when v_query.vector is not null then remem._cosines(context.workspace, v_query.space_no, v_query.vector, v_nos) end) c (memory_no, cosine)
       cross join lateral (
-        select m.memory_no, m.memory_id, m.topic_key, m.title, remem._owner(m.scope, m.scope_ref) as owner
-        from remem.memory m where m.workspace = context.workspace and m.memory_id = h.memory_id offset 0) m
+        select m.memory_no, m.memory_id, coalesce(m.topic_key, m.title) as name, remem._owner(m.scope, m.scope_ref) as owner, m.valid_from, m.valid_to
+        from remem.memory m where m.workspace = context.workspace and m.memory_no = c.memory_no offset 0) m
       cross join lateral (
-        select sum(t.idf) as mass, count(*) as n from unnest(v_terms.lexemes, v_terms.idfs) t (lexeme, idf)
+        select least(coalesce(sum(t.idf) / v_terms.idf_mass, 0), 1) as coverage, count(*) as shared
+        from unnest(v_terms.lexemes, v_terms.idfs) t (lexeme, idf)
         where exists (select from remem.posting p
-          where p.workspace = context.workspace and p.lexeme = t.lexeme and p.memory_no = m.memory_no)
+          where p.workspace = context.workspace and p.lexeme = t.lexeme and p.memory_no = c.memory_no)
         offset 0) w
-      where m.owner = any (context.owners)
-      order by h.rank);
-    exit when cardinality(v_found) = cardinality(v_hits);
-    v_options := v_options || jsonb_build_object('filter', (
+      where m.owner = any (context.owners) and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())
+      order by 6 desc, 5 desc nulls last, 1);
+    exit when cardinality(v_found) = cardinality(v_nos);
+    v_query.check_validity := true;
+    v_query.row_filter := (
       select string_agg(case when o = '' then '$.scope == "global"'
         else format('($.scope == %s && $.scope_ref == %s)', to_jsonb(split_part(o, ':', 1)), to_jsonb(substr(o, strpos(o, ':') + 1))) end, ' || ')
-      from unnest(context.owners) o));
+      from unnest(context.owners) o)::jsonpath;
   end loop;
   return v_found;
 end
 $$;
-comment on function remem._probe_memories(remem._plan_context, real[], text) is 'What recall finds for a prompt, as evidence for a plan.';
+comment on function remem._probe_memories(remem._plan_context, real[], text) is 'The memories nearest to a prompt, as evidence for a plan.';
 
 -- A threshold of the option, else at a share of the way between the cosines where the space starts and ends to mean something.
 create or replace function remem._space_threshold(context remem._plan_context, name text, share float8) returns float8
@@ -267,7 +290,9 @@ begin
   end if;
   looked := jsonb_build_object('attempted', v_evidence is not null);
   if v_asks and (sure is null or true <> all (sure)) then
-    v_evidence := coalesce(v_evidence, remem._probe_memories(context, v_vector, distinctive));
+    if stage = 'deterministic' then
+      v_evidence := remem._probe_memories(context, v_vector, distinctive);
+    end if;
     v_found := remem._plan_memories(context, matches, v_evidence, v_foreign);
     claimed := v_found.topics; claimed_sure := v_found.sure; memories := v_found.memories; reason := v_found.reason; confidence := v_found.confidence;
     looked := jsonb_strip_nulls(jsonb_build_object('attempted', true, 'found', cardinality(v_evidence), 'foreign', v_foreign,

@@ -248,6 +248,8 @@ def run(
                         queries["plan"], dict(one, options=Jsonb({"semantic": False}))
                     ).fetchone()
                 assert found is not None
+                if "memories_failed" in found[0]["degraded"]:
+                    raise RuntimeError("the plan could not look at the memories")
                 stage = found[0]["stage"]
                 stages[prompt.kind][stage] = stages[prompt.kind].get(stage, 0) + 1
     everything = Taken()

@@ -45,8 +45,7 @@ begin
     end if;
     v_nos := array(select distinct n from unnest(v_nos) n order by n);
     v_found := array(
-      select (m.memory_no, m.memory_id, m.name, m.owner, c.cosine,
-        1 - (1 - coalesce(greatest(least((c.cosine - v_floor) / v_span, 1), 0), 0)) * (1 - w.coverage), w.coverage, w.shared)::remem._memory_evidence
+      select (m.memory_no, m.memory_id, m.name, m.owner, c.cosine, r.relevance, w.coverage, w.shared)::remem._memory_evidence
       from unnest(v_nos, case when v_query.vector is not null then remem._cosines(context.workspace, v_query.space_no, v_query.vector, v_nos) end) c (memory_no, cosine)
       cross join lateral (
         select m.memory_no, m.memory_id, coalesce(m.topic_key, m.title) as name, remem._owner(m.scope, m.scope_ref) as owner, m.valid_from, m.valid_to
@@ -57,8 +56,10 @@ begin
         where exists (select from remem.posting p
           where p.workspace = context.workspace and p.lexeme = t.lexeme and p.memory_no = c.memory_no)
         offset 0) w
+      cross join lateral (
+        select 1 - (1 - case when c.cosine is null then 0 else greatest(least((c.cosine - v_floor) / v_span, 1), 0) end) * (1 - w.coverage) as relevance) r
       where m.owner = any (context.owners) and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())
-      order by 6 desc, 5 desc nulls last, 1);
+      order by r.relevance desc, c.cosine desc nulls last, c.memory_no);
     exit when cardinality(v_found) = cardinality(v_nos);
     v_query.check_validity := true;
     v_query.row_filter := (

@@ -65,7 +65,7 @@ def test_what_is_malformed_is_dropped(wrong: Any) -> None:
     assert take(wrong) is None
 
 
-@pytest.mark.covers("RP32", "RP52")
+@pytest.mark.covers("RP32", "RP52", "RP56")
 @pytest.mark.parametrize(
     ("scope", "scope_ref", "seen"),
     [

@@ -109,7 +109,14 @@ def load(folder: Path = DATA) -> Texts:
     pairs = _toml(folder / "pairs.toml", digest)
     strangers = [question for name in ("same", "miss") for question, _, _ in pairs[name]]
     strangers += pairs["unrelated"]
-    return Texts(tuple(topics), memories, tuple(prompts), tuple(strangers), digest.hexdigest(), folder / NOTES)
+    return Texts(
+        topics=tuple(topics),
+        memories=memories,
+        prompts=tuple(prompts),
+        strangers=tuple(strangers),
+        sha256=digest.hexdigest(),
+        notes=folder / NOTES,
+    )
 
 
 def shows(text: str, memory: Memory) -> bool:

@@ -78,6 +78,8 @@ class Plan:
     catalog: str = ""
     catalog_shown: int = 0
     catalog_omitted: int = 0
+    catalog_ms: float = 0.0
+    """How long the server took for the catalog; a part of the planning."""
     semantic_attempted: bool = False
     degraded: tuple[str, ...] = ()
 
@@ -136,6 +138,8 @@ def read(document: Any, max_results: int) -> Plan:
     catalog = catalog if isinstance(catalog, Mapping) else {}
     trace = document.get("trace")
     trace = trace if isinstance(trace, Mapping) else {}
+    timings = trace.get("timings")
+    spent = timings.get("catalog") if isinstance(timings, Mapping) else None
     return Plan(
         should_retrieve=document["shouldRetrieve"],
         confidence=_share(document.get("confidence")),
@@ -148,6 +152,7 @@ def read(document: Any, max_results: int) -> Plan:
         catalog=str(catalog.get("text") or ""),
         catalog_shown=_count(catalog.get("entries")),
         catalog_omitted=_count(catalog.get("omitted")),
+        catalog_ms=float(spent) if isinstance(spent, int | float) else 0.0,
         semantic_attempted=bool(trace.get("semanticAttempted")),
         degraded=tuple(map(str, _members(document.get("degraded")))),
     )

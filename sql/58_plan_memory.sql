@@ -14,6 +14,7 @@ declare
   v_floor float8 := (context.space).cosine_floor;
   v_span float8 := (context.space).cosine_full - (context.space).cosine_floor;
   v_query remem._query;
+  v_workspace remem.workspace;
   v_counts record;
   v_terms record;
   v_nos bigint[];
@@ -27,8 +28,9 @@ begin
   if v_counts.documents = 0 then
     return null;
   end if;
-  v_terms := remem._query_terms(context.workspace, distinctive,
-    remem._language_dictionaries((select w.language from remem.workspace w where w.workspace = context.workspace)), v_counts.documents, 1000);
+  select w.* into v_workspace from remem.workspace w where w.workspace = context.workspace;
+  v_terms := remem._query_terms(context.workspace, distinctive, remem._language_dictionaries(v_workspace.language), v_counts.documents,
+    v_workspace.words_counted, 1000);
   v_query.workspace := context.workspace; v_query.space_no := (context.space).space_no;
   v_query.documents := v_counts.documents; v_query.vectors := v_counts.vectors;
   v_query.mean_len := greatest(v_counts.doc_len::float8 / v_counts.documents, 1);

@@ -23,7 +23,7 @@ __all__ = ["compile_where"]
 LENGTH = 100_000
 """Longest condition, in characters."""
 
-DEPTH = 100
+DEPTH = 30
 """Deepest nesting of parentheses and of ``not``."""
 
 HINT = (
@@ -90,6 +90,8 @@ class _Compiler:
         self._check_tokens(tokens)
         try:
             (tree,) = dialect.parser().parse_into(exp.Condition, tokens, self.source)
+        except RecursionError:  # the caller's own stack counts too
+            self._refuse("nested too deep", 0)
         except (ParseError, ValueError) as error:
             found = getattr(error, "errors", None) or [{}]
             description = str(found[0].get("description") or "it cannot be read").split(" for <")[0]
@@ -105,7 +107,8 @@ class _Compiler:
         for token in tokens:
             kind = token.token_type.name
             # After a dot a key of metadata may be a word of SQL; the parser says which it takes.
-            if kind not in _TOKENS and before != "DOT" and token.text.lower() not in FIELDS:
+            word = before == "DOT" and token.text.isidentifier() or token.text.lower() in FIELDS
+            if kind not in _TOKENS and not word:
                 self._refuse("this has no place in a condition", token.start)
             if kind == "NULL" and before not in ("IS", "NOT", "DOT"):
                 self._refuse(NULL, token.start)
@@ -147,8 +150,8 @@ class _Compiler:
     def _offset(self, error: dict[str, Any], tokens: Sequence[Any]) -> int:
         for token in tokens:
             if (token.line, token.col) == (error.get("line"), error.get("col")):
-                return token.start
-        return tokens[-1].start
+                return int(token.start)
+        return int(tokens[-1].start)
 
     def _open_quote(self) -> int:
         return max(0, *(self.source.rfind(mark) for mark in ("'", '"', "/*", "$$")))

@@ -16,15 +16,21 @@ $$;
 comment on function remem._memory_record(remem.memory) is 'A memory row as the caller sees it.';
 
 -- A filter as a jsonpath predicate, which is what `@@` and the GIN index take; null stays null. A path
--- such as `$ ? (@.kind == "task")` asks whether it exists. What would fail only on some rows is refused here.
+-- such as `$ ? (@.kind == "task")` asks whether it exists. What would fail only on some rows is refused here, and
+-- what lets one row take for ever: a back reference in a regular expression is matched by trying.
 create or replace function remem._filter(filter text) returns jsonpath
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
+  c_most constant int := 262144;
   v_filter jsonpath;
   v_problem text;
 begin
+  if octet_length(filter) > c_most then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'filter', 'got', octet_length(filter), 'limit', c_most),
+      format('At most %s bytes', c_most));
+  end if;
   v_filter := filter::jsonpath;
   if v_filter is null then
     return null;
@@ -33,6 +39,10 @@ begin
     v_problem := 'strict mode';
   elsif regexp_replace(v_filter::text, '"(\\.|[^"\\])*"', '""', 'g') ~ '\$"' then
     v_problem := 'a variable, which nothing gives a value';  -- printed as $"name"
+  elsif exists (
+      select from regexp_matches(v_filter::text, 'like_regex ("(?:\\.|[^"\\])*")(?! flag "[a-z]*q)', 'g') m
+      where replace(m[1]::jsonb #>> '{}', E'\\\\', '') ~ '\\[1-9]') then
+    v_problem := 'a regular expression with a back reference';
   else
     begin
       return format('(%s) && (1 == 1)', v_filter)::jsonpath;
@@ -41,7 +51,7 @@ begin
     end;
   end if;
   perform remem._refuse_filter(v_problem);
-exception when syntax_error or data_exception then
+exception when syntax_error or data_exception or statement_too_complex then
   get stacked diagnostics v_problem = message_text;
   perform remem._refuse_filter(v_problem);
 end

@@ -16,6 +16,7 @@ declare
   v_workspace text := query.workspace;
   v_lexemes text[] := query.lexemes;
   v_mean_len float8 := query.mean_len;
+  v_scope jsonpath := query.scope_filter;  -- what a session's other owners said in it is no part of it here
   v_terms int := 0;
   v_postings bigint := 0;
 begin
@@ -36,6 +37,7 @@ begin
       from unnest(v_lexemes[:v_terms]) with ordinality w (lexeme, no)
       cross join lateral (select p.memory_no, p.session_no, p.tf, p.doc_len from remem.posting p
         where p.workspace = v_workspace and p.lexeme = w.lexeme limit 2 * c_postings) p
+      where v_scope is null or (select m.attrs @@ v_scope from remem.memory m where m.workspace = v_workspace and m.memory_no = p.memory_no)
       group by w.no, 1
     ) t
     cross join extent e

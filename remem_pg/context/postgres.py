@@ -38,21 +38,23 @@ def search(
     min_relevance: float,
     vectors: bool,
     topics: Sequence[Topic] = (),
+    filter: str | None = None,
 ) -> Flow[list[Record]]:
     """What ``recall`` finds within the scope, then what is remembered of the topics that are surely
     meant. ``vectors`` False: by words alone, because the model has failed on this prompt
     already."""
     if topics and not any(topic.sure for topic in topics):
         min_relevance = min(1.0, UNSURE * min_relevance)
-    options: dict[str, Any] = {"filter": scope.filter(), "min_relevance": min_relevance}
+    seen = {"scopes": scope.owners(), "filter": filter}
+    options = {**seen, "min_relevance": min_relevance}
     records = yield from _recalled(session, query, limit, options, vectors)
-    records = merged(records, (yield from _of_topics(session, scope, limit, topics)), limit)
+    records = merged(records, (yield from _of_topics(session, seen, limit, topics)), limit)
     links = yield from _links(session, [UUID(record.id) for record in records])
     return with_links(records, links)
 
 
 def _of_topics(
-    session: Session, scope: Scope, limit: int, topics: Sequence[Topic]
+    session: Session, seen: Mapping[str, Any], limit: int, topics: Sequence[Topic]
 ) -> Flow[list[Record]]:
     """The memories of the topics that are surely meant: as relevant as they are to their topic, as
     far as the topic is to the prompt. Without them the hits still stand."""
@@ -60,9 +62,7 @@ def _of_topics(
     certain = {str(topic.id): topic.score for topic in own}
     if not certain:
         return []
-    call = context_calls.topic_memories(
-        session.workspace, list(map(UUID, certain)), limit, {"filter": scope.filter()}
-    )
+    call = context_calls.topic_memories(session.workspace, list(map(UUID, certain)), limit, seen)
     scores: dict[str, float] = {}
     for found in (yield from _if_there(call, [])):
         score = float(found["relevance"]) * certain[str(found["topic_id"])]
@@ -87,18 +87,25 @@ def merged(hits: Sequence[Record], more: Sequence[Record], limit: int) -> list[R
 
 
 def events(
-    session: Session, query: str, scope: Scope, limit: int, min_relevance: float, vectors: bool
+    session: Session,
+    query: str,
+    scope: Scope,
+    limit: int,
+    min_relevance: float,
+    vectors: bool,
+    filter: str | None = None,
 ) -> Flow[list[Record]]:
     """The episodic plane: events that answer, then the latest ones."""
     options: dict[str, Any] = {
-        "filter": scope.filter(),
+        "scopes": scope.owners(),
+        "filter": filter,
         "kinds": ["episodic"],
         "min_relevance": min_relevance,
     }
     if scope.session is not None:
         options["session_ref"] = scope.session
     records = yield from _recalled(session, query, limit, options, vectors)
-    latest_of = f'$.kind == "episodic" && {scope.filter()}'
+    latest_of = f'$.kind == "episodic" && {scope.filter()}' + (f" && {filter}" if filter else "")
     latest = yield Run(calls.list_memories(session.workspace, latest_of, None, limit))
     known = {record.id for record in records}
     for place, memory in enumerate(latest):

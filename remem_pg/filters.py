@@ -107,8 +107,8 @@ class _Compiler:
         for token in tokens:
             kind = token.token_type.name
             # After a dot a key of metadata may be a word of SQL; the parser says which it takes.
-            word = before == "DOT" and token.text.isidentifier() or token.text.lower() in FIELDS
-            if kind not in _TOKENS and not word:
+            key = before == "DOT" and token.text.isidentifier()
+            if kind not in _TOKENS and not key and token.text.lower() not in FIELDS:
                 self._refuse("this has no place in a condition", token.start)
             if kind == "NULL" and before not in ("IS", "NOT", "DOT"):
                 self._refuse(NULL, token.start)

@@ -86,7 +86,8 @@ def test_options_are_checked_for_an_unknown_workspace_too(db: Connection) -> Non
 @pytest.mark.parametrize(
     ("option", "nothing"),
     [("filter", None), ("kinds", None), ("kinds", []), ("scopes", None), ("scopes", []),
-     ("scopes", {}), ("arms", None), ("arms", []), ("space", None), ("weights", {}), ("min_relevance", 0)],
+     ("scopes", {}), ("arms", None), ("arms", []), ("space", None), ("weights", {}),
+     ("min_relevance", 0)],
 )  # fmt: skip
 def test_an_option_that_says_nothing_changes_nothing(
     queue: Connection, option: str, nothing: Any

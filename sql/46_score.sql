@@ -41,7 +41,13 @@ begin
       group by w.no, 1
     ) t
     cross join extent e
-    left join lateral (select x.doc_len from remem.session x where x.workspace = v_workspace and x.session_no = t.unit offset 0) s on true
+    left join lateral (
+      select case when v_scope is null then x.doc_len else (
+        select sum(y.doc_len) from (
+          select m.doc_len from remem.memory m
+          where m.workspace = v_workspace and m.session_no = t.unit and m.superseded_at is null and m.forgotten_at is null
+            and m.attrs @@ v_scope limit 200) y) end as doc_len
+      from remem.session x where x.workspace = v_workspace and x.session_no = t.unit offset 0) s on true
     where t.unit = any (units)
     group by t.unit
   ) u;

@@ -31,7 +31,7 @@ begin
     perform remem._raise('RM001', jsonb_build_object('argument', 'filter', 'got', octet_length(filter), 'limit', c_most),
       format('At most %s bytes', c_most));
   end if;
-  v_filter := filter::jsonpath;
+  v_filter := normalize(filter, nfc)::jsonpath;  -- as all text that is stored
   if v_filter is null then
     return null;
   end if;
@@ -84,7 +84,7 @@ begin
     select r.* from remem.memory m cross join lateral remem._memory_record(m) r
     where m.workspace = get.workspace and (
       m.memory_id = get.memory_id and (m.forgotten_at is null or remem._is_granted(get.workspace, 'write'))
-      or m.ref = get.ref and m.superseded_at is null and m.forgotten_at is null);
+      or m.ref = normalize(get.ref, nfc) and m.superseded_at is null and m.forgotten_at is null);
 end
 $$;
 comment on function remem.get(text, uuid, text) is

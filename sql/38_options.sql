@@ -198,6 +198,7 @@ language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
 begin
+  scopes := remem._normalize_json(scopes);  -- as all that is stored
   if jsonb_typeof(scopes) = 'array' and scopes @> '["global", "project", "session", "user"]' then
     return null;
   elsif jsonb_typeof(scopes) = 'array' and jsonb_array_length(scopes) > 0 then

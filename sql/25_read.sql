@@ -140,7 +140,7 @@ exception when feature_not_supported then
 end
 $$;
 comment on function remem.list(text, text, uuid, int, text) is
-  'Current memories, newest first, a page at a time: after is the memory_id of the last row of the page before. filter is a jsonpath predicate over kind, scope, tags, session_ref, speaker, occurred_at, importance, metadata, ... state: current, superseded, forgotten (forgotten_at says when) or all; the last two for those who may write.';
+  'Current memories, newest first, a page at a time: after is the memory_id of the last row of the page before. Of all scopes. filter is a jsonpath predicate over kind, scope, scope_ref, tags, session_ref, speaker, occurred_at, created_at, importance, freshness, metadata, ... state: current, superseded, forgotten (forgotten_at says when) or all; the last two for those who may write.';
 
 create or replace function remem.count(workspace text, filter text default null) returns bigint
 language plpgsql stable security definer

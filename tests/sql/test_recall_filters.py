@@ -126,6 +126,28 @@ def test_a_filter_cannot_end_the_condition_on_its_workspace(thousand: Connection
 
 @pytest.mark.parametrize(
     "filter",
+    [r'$.ref like_regex "^(a*)\\1$"', r'$.a == "x" && ($.ref like_regex "(x)(y)\\2" flag "i")',
+     "(" * 20000 + "$.kind == 1" + ")" * 20000, " || ".join(["$.n == 1"] * 20000)],
+    ids=["back reference", "another", "nested", "long"],
+)  # fmt: skip
+def test_a_filter_that_costs_too_much_is_refused(thousand: Connection, filter: str) -> None:
+    with refused("RM001", argument="filter"):
+        recall(thousand, "w", "queue", filter=filter)
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [r'$.ref like_regex "^r\\d+$"', r'$.ref like_regex "\\\\1|r"',
+     r'$.ref like_regex "r" flag "i"', r'!($.ref like_regex "\\1" flag "q")'],
+)  # fmt: skip
+def test_a_regular_expression_without_back_references_is_taken(
+    thousand: Connection, filter: str
+) -> None:
+    assert len(recall(thousand, "w", "queue", filter=filter)) == 8
+
+
+@pytest.mark.parametrize(
+    "filter",
     ['strict $.kind == "task"', "$.kind == $x", "$.a ? (@ == $x)", "", "kind", "$.kind =="],
 )
 def test_a_filter_that_cannot_be_used_is_refused(thousand: Connection, filter: str) -> None:

@@ -85,6 +85,24 @@ comment on type remem.conflict_candidate is 'Two current memories that say diffe
 -- The moment that a query is asked about; null = now.
 alter type remem._query add attribute as_of timestamptz;
 
+-- What scopes may see (null = all), for what reads more than the candidates.
+alter type remem._query add attribute scope_filter jsonpath;
+
+-- Whether a workspace ever had a row that is not global: as long as it had none, no recall has to look whose a row is.
+alter table remem.workspace add column scoped boolean not null default false;
+update remem.workspace w set scoped = true
+where exists (select from remem.memory m where m.workspace = w.workspace and m.scope <> 'global');
+
+-- Filters see when a memory was written and how fresh it is.
+update remem.memory m
+set attrs = m.attrs || jsonb_build_object('freshness', m.freshness, 'created_at',
+  to_char(m.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS')
+  || rtrim(rtrim(to_char(m.created_at at time zone 'UTC', '.US'), '0'), '.') || '+00:00');
+
+-- Whose a hit is, so that a client can check it again.
+alter type remem.recall_hit add attribute scope text, add attribute scope_ref text;
+alter type remem.recall_many_hit add attribute scope text, add attribute scope_ref text;
+
 -- list gained an argument.
 drop function if exists remem.list(text, text, uuid, int);
 

@@ -3,7 +3,7 @@ it, ``connection`` where it goes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack
 from uuid import UUID
@@ -18,6 +18,7 @@ from remem_pg import (
     driver,
     recall_flow,
     remember_flow,
+    restrict,
     stages,
     steps,
 )
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from psycopg_pool import ConnectionPool
 
+    from remem_pg.context.scope import Scope
     from remem_pg.context.settings import ContextSettings
     from remem_pg.embedding.base import EmbeddingModel
     from remem_pg.hooks import Expander, Hooks
@@ -178,31 +180,51 @@ class Remem(ContextMethods, LifecycleMethods, ReembedMethods):
         after: UUID | str | None = None,
         limit: int = 50,
         state: Literal["current", "superseded", "forgotten", "all"] = "current",
+        *,
+        where: str | None = None,
     ) -> Memories:
-        """A page, newest first: those that match a jsonpath, after the memory ``after``.
+        """A page, newest first: those that match a jsonpath or a condition in SQL, after the memory
+        ``after``, of every scope.
 
         ``state``: what is no longer current too; forgotten ones are for those who may write.
+        ``where``: see ``recall``; ``scope = 'user' and scope_ref = 'ann'`` for one owner's.
         """
+        filter = restrict.as_filter(filter, where)
         return self._call(calls.list_memories(self.workspace_name, filter, after, limit, state))
 
-    def iterate(self, filter: str | None = None, page: int = 200) -> Iterator[Memory]:
+    def iterate(
+        self, filter: str | None = None, page: int = 200, *, where: str | None = None
+    ) -> Iterator[Memory]:
         """All of them, newest first, read page by page."""
+        filter = restrict.as_filter(filter, where)
         after: UUID | None = None
         while memories := self.list(filter, after, page):
             yield from memories
             after = memories[-1].memory_id
 
-    def count(self, filter: str | None = None) -> int:
-        """How many current memories there are, or match a jsonpath."""
+    def count(self, filter: str | None = None, *, where: str | None = None) -> int:
+        """How many current memories there are, or match a jsonpath or a condition in SQL."""
+        filter = restrict.as_filter(filter, where)
         return self._call(calls.count(self.workspace_name, filter))
 
     # recall
 
     def recall(
-        self, query: str, k: int = 8, *, query_embedding: Vector | None = None, **options: Any
+        self,
+        query: str,
+        k: int = 8,
+        *,
+        query_embedding: Vector | None = None,
+        where: str | None = None,
+        scope: Scope | Mapping[str, Any] | None = None,
+        **options: Any,
     ) -> RecallResult:
         """The ``k`` memories that matter for a question, best first, each with its reasons.
 
+        ``where`` is a condition in SQL over the fields of a memory, such as ``kind = 'decision' and
+        metadata.team = 'core' and occurred_at > '2026-01-01'`` (docs/filters.md). ``scope`` is the
+        active context, ``{"project": "phoenix", "user": "mei"}``: memories of other projects,
+        sessions and users are never found; without it, only global ones.
         ``options`` are those of ``remem.recall``: filter, kinds, scopes, kind, arms, mode, fusion,
         weights, min_relevance, graph, deadline_ms, rerank_pool, expanded, session_ref, explain,
         space, shard_by, as_of (an aware time: what was known then); ``rerank``: False for no second
@@ -211,6 +233,7 @@ class Remem(ContextMethods, LifecycleMethods, ReembedMethods):
         ``result.degraded`` names what was missing, ``result.trace`` what the client's stages did;
         a model that fails never raises here.
         """
+        options |= {"where": where, "scope": scope}
         flow = recall_flow.recall(self._session, calls.recall, query, k, query_embedding, options)
         result = self._do(flow)
         if self._source.own_transactions and self._after_recall.due(self.workspace_name):
@@ -218,9 +241,17 @@ class Remem(ContextMethods, LifecycleMethods, ReembedMethods):
         return result
 
     def recall_explain(
-        self, query: str, k: int = 8, *, query_embedding: Vector | None = None, **options: Any
+        self,
+        query: str,
+        k: int = 8,
+        *,
+        query_embedding: Vector | None = None,
+        where: str | None = None,
+        scope: Scope | Mapping[str, Any] | None = None,
+        **options: Any,
     ) -> dict[str, Any]:
         """The same recall as a document: hits, arms, candidates, timings, degraded states."""
+        options |= {"where": where, "scope": scope}
         build = calls.recall_explain
         return self._do(
             recall_flow.recall(self._session, build, query, k, query_embedding, options)

@@ -222,8 +222,12 @@ begin
   end if;
 
   -- A selective filter is resolved first and searched exactly; otherwise the arms check rows as they go.
-  if coalesce(options -> 'filter', 'null') <> 'null' or coalesce(options -> 'kinds', 'null') <> 'null' or coalesce(options -> 'scopes', 'null') <> 'null' then
+  if workspace.scoped or coalesce(options -> 'filter', 'null') <> 'null' or coalesce(options -> 'kinds', 'null') <> 'null'
+     or coalesce(options -> 'scopes', 'null') <> 'null' then
     prepared.row_filter := remem._row_filter(v_workspace, options);
+    if workspace.scoped then
+      prepared.scope_filter := remem._scope_path(v_workspace, options -> 'scopes')::jsonpath;
+    end if;
     if prepared.row_filter is not null and prepared.as_of is null then  -- of the past, arms check rows as they go
       prepared.allowed := remem._resolve_filter(v_workspace, prepared.row_filter);
     end if;

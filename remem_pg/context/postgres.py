@@ -41,6 +41,7 @@ def search(
     topics: Sequence[Topic] = (),
     answers: Sequence[Answer] = (),
     judged: bool = False,
+    filter: str | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> Flow[list[Record]]:
     """What ``recall`` finds within the scope, then the memories that the plan found to answer, and
@@ -50,13 +51,15 @@ def search(
     proves nothing. ``note`` is told what is missing."""
     if topics and not any(topic.sure for topic in topics):
         min_relevance = min(1.0, UNSURE * min_relevance)
-    options: dict[str, Any] = {"filter": scope.filter(), "min_relevance": min_relevance}
+    seen = {"scopes": scope.owners(), "filter": filter}
+    options = {**seen, "min_relevance": min_relevance}
     records = yield from _recalled(session, query, limit, options, vectors)
     if judged:
         chosen = {str(answer.id) for answer in answers}
         records = [record for record in records if record.id in chosen]
-    records = merged(records, (yield from _answering(session, answers)), limit)
-    records = merged(records, (yield from _of_topics(session, scope, limit, topics, note)), limit)
+    if filter is None:  # the plan has not seen it: then only what recall found as well
+        records = merged(records, (yield from _answering(session, answers)), limit)
+    records = merged(records, (yield from _of_topics(session, seen, limit, topics, note)), limit)
     links = yield from _links(session, [UUID(record.id) for record in records])
     return with_links(records, links)
 
@@ -80,7 +83,7 @@ def _current(session: Session, scores: Mapping[str, float]) -> Flow[list[Record]
 
 def _of_topics(
     session: Session,
-    scope: Scope,
+    seen: Mapping[str, Any],
     limit: int,
     topics: Sequence[Topic],
     note: Callable[[str], None],
@@ -91,9 +94,7 @@ def _of_topics(
     certain = {str(topic.id): topic.score for topic in own}
     if not certain:
         return []
-    call = context_calls.topic_memories(
-        session.workspace, list(map(UUID, certain)), limit, {"filter": scope.filter()}
-    )
+    call = context_calls.topic_memories(session.workspace, list(map(UUID, certain)), limit, seen)
     scores: dict[str, float] = {}
     for found in (yield from _if_there(call, [], partial(_missing, note, "topic_memories"))):
         score = float(found["relevance"]) * certain[str(found["topic_id"])]
@@ -120,18 +121,25 @@ def merged(hits: Sequence[Record], more: Sequence[Record], limit: int) -> list[R
 
 
 def events(
-    session: Session, query: str, scope: Scope, limit: int, min_relevance: float, vectors: bool
+    session: Session,
+    query: str,
+    scope: Scope,
+    limit: int,
+    min_relevance: float,
+    vectors: bool,
+    filter: str | None = None,
 ) -> Flow[list[Record]]:
     """The episodic plane: events that answer, then the latest ones."""
     options: dict[str, Any] = {
-        "filter": scope.filter(),
+        "scopes": scope.owners(),
+        "filter": filter,
         "kinds": ["episodic"],
         "min_relevance": min_relevance,
     }
     if scope.session is not None:
         options["session_ref"] = scope.session
     records = yield from _recalled(session, query, limit, options, vectors)
-    latest_of = f'$.kind == "episodic" && {scope.filter()}'
+    latest_of = f'$.kind == "episodic" && {scope.filter()}' + (f" && {filter}" if filter else "")
     latest = yield Run(calls.list_memories(session.workspace, latest_of, None, limit))
     known = {record.id for record in records}
     for place, memory in enumerate(latest):

@@ -28,6 +28,9 @@ def gathered(asked: Asked, vectors: bool) -> Flow[list[Ranked]]:
     jobs: dict[str, Job] = {}
     limits: dict[str, int] = {}
     for request in trace.plan.requests:
+        if asked.filter is not None and request.provider != POSTGRES:
+            trace.note(f"provider {request.provider} was not asked: it cannot judge where")
+            continue
         limits[request.provider] = request.limit
         if request.provider == POSTGRES:
             search = partial(
@@ -65,7 +68,13 @@ def _postgres(
 ) -> Job:
     settings = asked.settings
     flow = search(
-        asked.session, request.query, asked.scope, request.limit, settings.min_relevance, vectors
+        asked.session,
+        request.query,
+        asked.scope,
+        request.limit,
+        settings.min_relevance,
+        vectors,
+        filter=asked.filter,
     )
     return asked.database(flow, settings.provider_timeout_ms)
 

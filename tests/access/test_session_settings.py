@@ -330,7 +330,9 @@ def written_and_read(conn: Connection) -> dict[str, Any]:
     ).fetchall()
     kept = conn.execute(
         """
-        select m.body, m.importance, m.confidence, m.attrs, encode(m.content_hash, 'hex'),
+        select m.body, m.importance, m.confidence, m.attrs - 'created_at',
+          m.attrs ->> 'created_at' ~ '^[0-9]{4}(-[0-9]{2}){2}T[0-9:.]*[+]00:00$',
+          encode(m.content_hash, 'hex'),
           encode(m.fingerprint, 'hex'), m.lexemes, m.occurred_at at time zone 'UTC'
         from remem.memory m order by m.memory_no
         """

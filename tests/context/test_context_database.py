@@ -16,6 +16,7 @@ from remem_pg import (
     AsyncRemem,
     ContextResult,
     ContextSettings,
+    InvalidArgument,
     MarkdownProvider,
     Record,
     Remem,
@@ -286,3 +287,20 @@ async def test_what_is_late_is_cancelled_on_the_server(filled: str, db: Connecti
                 assert time.monotonic() < deadline
                 await asyncio.sleep(0.02)
         assert (await mem.context("our retry policy for charges")).retrieved
+
+
+@pytest.mark.covers("RP52", "RP56")
+def test_a_condition_narrows_what_the_context_brings(opened: Opened) -> None:
+    mem = opened()
+    question = "what is our retry policy for charges?"
+    assert sources(mem.context(question, where="source_class = 'user_stated'")) == ["three"]
+    assert sources(mem.context(question, where="source_class <> 'user_stated'")) == []
+    other = Shelf("notes", Record("n1", "our retry policy for charges", score=0.9))
+    mem.put_topic("Retry policy", providers=["postgres", "notes"], source="test")
+    without = mem.context(question, providers=[other])
+    assert "notes" in {item.record.provider for item in without.results}
+    narrowed = mem.context(question, providers=[other], where="source_class = 'user_stated'")
+    assert {item.record.provider for item in narrowed.results} == {"postgres"}
+    assert "provider notes was not asked: it cannot judge where" in narrowed.diagnostics
+    with pytest.raises(InvalidArgument):
+        mem.context(question, where="colour = 'red'")

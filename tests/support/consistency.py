@@ -124,7 +124,14 @@ _CHECKS = {
           or (m.attrs ->> 'importance')::real <> m.importance
           or (m.attrs ->> 'confidence')::real is distinct from m.confidence
           or coalesce((m.attrs -> 'important')::boolean, false) <>
-            (m.pinned or m.importance >= 0.8::real))
+            (m.pinned or m.importance >= 0.8::real)
+          or m.attrs ->> 'freshness' is distinct from m.freshness
+          or (m.attrs ->> 'created_at')::timestamptz is distinct from m.created_at)
+    """,
+    "workspace that does not know of its owners": """
+        select w.workspace from remem.workspace w where not w.scoped
+          and exists (select from remem.memory m
+            where m.workspace = w.workspace and m.scope <> 'global')
     """,
     "topic that stands for a memory which is gone or forgotten": """
         select t.workspace, t.title from remem.topic t where t.memory_no is not null

@@ -154,7 +154,7 @@ def test_reading_functions_work_in_a_fresh_session_that_may_only_read(
 def test_every_writing_function_says_so_in_a_read_only_transaction(furnished: Connection) -> None:
     # These leave the log and the cache out where nothing can be written, or find nothing to erase.
     reading = {door.name for door in readers(furnished)} | {"log_recall", "recall_cached"}
-    reading |= {"purge_forgotten"}
+    reading |= {"purge_forgotten", "reindex_text"}
     # And these find no space in building, no run and no problem.
     reading |= {"build_space_index", "finish_reembed", "embedding_problems", "embedding_runs"}
     said = {}

@@ -24,6 +24,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
+  v_existed boolean;
   v_row remem.workspace;
 begin
   perform remem._authorize(workspace, 'admin');
@@ -32,9 +33,10 @@ begin
   end if;
   perform remem._language_dictionaries(language);
   perform remem._lock_workspace(workspace, exclusive => true);
+  v_existed := exists (select from remem.workspace w where w.workspace = set_language.workspace);
   v_row := remem._ensure_workspace(workspace, language);
   if v_row.language = language and v_row.analyser = remem._analyser_name(language) then
-    return false;
+    return not v_existed;
   end if;
   perform remem._start_reindex(workspace, language);
   return true;

@@ -244,6 +244,13 @@ class AsyncRemem(
 
     # administration
 
+    async def create_workspace(
+        self, workspace: str | None = None, language: str = "english"
+    ) -> bool:
+        """Creates this (or another) workspace with its language; says whether it is new."""
+        client = self if workspace is None else self.workspace(workspace)
+        return await client._call(admin_calls.create_workspace(client.workspace_name, language))
+
     async def register_space(self, descriptor: dict[str, Any]) -> SpaceInfo:
         """Makes an embedding model known; the same model is the same space."""
         return await self._call(admin_calls.register_space(descriptor))

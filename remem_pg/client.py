@@ -233,6 +233,11 @@ class Remem(ContextMethods, LifecycleMethods, ReembedMethods, TenancyMethods):
 
     # administration
 
+    def create_workspace(self, workspace: str | None = None, language: str = "english") -> bool:
+        """Creates this (or another) workspace with its language; says whether it is new."""
+        client = self if workspace is None else self.workspace(workspace)
+        return client._call(admin_calls.create_workspace(client.workspace_name, language))
+
     def register_space(self, descriptor: dict[str, Any]) -> SpaceInfo:
         """Makes an embedding model known; the same model is the same space."""
         return self._call(admin_calls.register_space(descriptor))

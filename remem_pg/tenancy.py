@@ -30,11 +30,6 @@ def _workspaces() -> Flow[list[WorkspaceInfo]]:
 class TenancyMethods(Carries):
     """The methods of ``Remem``."""
 
-    def create_workspace(self, workspace: str | None = None, language: str = "english") -> bool:
-        """Creates this (or another) workspace with its language; says whether it is new."""
-        name = workspace or self._session.workspace
-        return self._call(admin_calls.create_workspace(name, language))
-
     def set_language(self, language: str) -> bool:
         """Sets the language of this workspace; says whether that changed anything.
 
@@ -90,13 +85,6 @@ class TenancyMethods(Carries):
 
 class AsyncTenancyMethods(AsyncCarries):
     """The methods of ``AsyncRemem``."""
-
-    async def create_workspace(
-        self, workspace: str | None = None, language: str = "english"
-    ) -> bool:
-        """Creates this (or another) workspace with its language; says whether it is new."""
-        name = workspace or self._session.workspace
-        return await self._call(admin_calls.create_workspace(name, language))
 
     async def set_language(self, language: str) -> bool:
         """Sets the language of this workspace; says whether that changed anything.

@@ -238,11 +238,10 @@ def test_answers_of_a_cache_do_not_outlive_a_change(db: Connection) -> None:
     fill(db)
 
     def asked() -> Any:
-        row = db.execute(
+        return db.execute(
             "select r ->> 'tier', r -> 'degraded', jsonb_array_length(r -> 'hits')"
             " from remem.recall_cached('w', 'Rechnung', options => '{\"mode\": \"lexical\"}') r"
         ).fetchone()
-        return row
 
     assert asked() == ("cold", [], 0)
     assert asked() == ("hot", [], 0)

@@ -13,6 +13,8 @@ from tests.support.databases import filled, owner
 from tests.support.memories import Connection, remember_many
 
 CALL = "select memory_id from remem.recall('w', %s, null, 8)"
+SHORTEST = 0.002
+"""Seconds; a call of less is measured in the noise of a busy machine."""
 QUESTION = "how often is the queue drained?"
 OTHERS = {
     "recall with a filter": "select memory_id from remem.recall('w', %s,"
@@ -63,11 +65,11 @@ def queues(server: Server, name: str) -> Iterator[Connection]:
 
 
 def times(db: Connection, prepare: bool, call: str = CALL) -> tuple[list[float], list[object]]:
-    """Seconds of ten calls, each the best of three, and what they returned."""
+    """Seconds of ten calls, each the best of five, and what they returned."""
     took, found = [], []
     for _ in range(10):
         best = float("inf")
-        for _ in range(3):
+        for _ in range(5):
             start = perf_counter()
             rows = db.execute(call, [QUESTION], prepare=prepare).fetchall()  # type: ignore[arg-type]
             best = min(best, perf_counter() - start)
@@ -84,7 +86,7 @@ def test_no_later_call_is_an_order_of_magnitude_slower_than_the_first_ones(
     assert found + again == [found[0]] * 20
     assert len(found[0]) == 8  # type: ignore[arg-type]
     usual = median(plain[:5])
-    assert max(plain + prepared) < 10 * usual
+    assert max(plain + prepared) < 10 * max(usual, SHORTEST)
 
 
 @pytest.mark.parametrize("call", OTHERS)
@@ -93,7 +95,7 @@ def test_nor_is_one_of_another_kind(queues: Connection, call: str) -> None:
     prepared, again = times(queues, True, OTHERS[call])
     assert found[0]
     assert found + again == [found[0]] * 20
-    assert max(plain + prepared) < 10 * median(plain[:5])
+    assert max(plain + prepared) < 10 * max(median(plain[:5]), SHORTEST)
 
 
 def test_a_plan_for_all_values_serves_as_well(queues: Connection) -> None:
@@ -102,4 +104,4 @@ def test_a_plan_for_all_values_serves_as_well(queues: Connection) -> None:
     queues.execute("set plan_cache_mode = force_generic_plan")
     forced, again = times(queues, prepare=True)
     assert again == found
-    assert max(forced) < 10 * median(plain[:5])
+    assert max(forced) < 10 * max(median(plain[:5]), SHORTEST)

@@ -126,6 +126,21 @@ end
 $$;
 comment on function remem._authorize_admin() is 'Refuses a caller who is not an administrator of the whole database.';
 
+-- For what holds in one workspace or, with null, in all: the workspace's admin, or the whole database's.
+create or replace function remem._authorize_admin_of(workspace text) returns void
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  if workspace is null then
+    perform remem._authorize_admin();
+  else
+    perform remem._authorize(workspace, 'admin');
+  end if;
+end
+$$;
+comment on function remem._authorize_admin_of(text) is 'Refuses who is not admin of the workspace or, where it is null, of the whole database.';
+
 -- For grants: an administrator of the whole database who is not confined to another workspace. All
 -- workspaces (null) are others too.
 create or replace function remem._authorize_grants(workspace text) returns void

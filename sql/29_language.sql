@@ -10,7 +10,8 @@ as $$
 begin
   update remem.workspace w
   set language = _start_reindex.language, analyser = remem._analyser_name(_start_reindex.language), analyser_no = w.analyser_no + 1,
-      reindexed_to = case when exists (select from remem.memory m where m.workspace = w.workspace) then 0 end
+      reindexed_to = case when exists (select from remem.memory m where m.workspace = w.workspace) then 0 end,
+      words_counted = null  -- other words from now on; maintain counts them when the job is done
   where w.workspace = _start_reindex.workspace;
   update remem.job_run r set state = 'failed', last_error = 'the analysis changed again', updated_at = now(), completed_at = now()
   where r.workspace = _start_reindex.workspace and r.kind = 'text-reindex' and r.state = 'started';
@@ -219,7 +220,9 @@ begin
     v_report.progress := greatest(least((v_next - m.first + 1)::float8 / (v_last - m.first + 1), 1), 0)
       from (select min(m.memory_no) as first from remem.memory m where m.workspace = reindex_text.workspace) m;
   end if;
-  update remem.workspace w set reindexed_to = v_next where w.workspace = reindex_text.workspace;
+  update remem.workspace w
+  set reindexed_to = v_next, words_counted = case when v_report.done then null else w.words_counted end  -- a count of the mix
+  where w.workspace = reindex_text.workspace;
   perform remem._touch(reindex_text.workspace);
   v_report.reindexed := v_done;
   v_report.language := v_row.language;

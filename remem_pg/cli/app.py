@@ -12,6 +12,7 @@ from remem_pg.cli import settings as conf
 from remem_pg.cli.command import register, run_guarded, silence_stdout
 from remem_pg.cli.contexting import context, plan
 from remem_pg.cli.demo_command import demo
+from remem_pg.cli.embeddings import download, status
 from remem_pg.cli.explaining import explain
 from remem_pg.cli.importing import import_
 from remem_pg.cli.lifecycle import (
@@ -102,6 +103,10 @@ register(app, "reindex-text", reindex_text)
 register(app, "grant", grant)
 register(app, "revoke", revoke)
 register(app, "grants", grants)
+embeddings = typer.Typer(no_args_is_help=True, help="Models on this machine.")
+app.add_typer(embeddings, name="embeddings")
+register(embeddings, "download", download)
+register(embeddings, "status", status)
 register(app, "serve", serve)
 register(app, "migrate", migrate)
 register(app, "version", version)

@@ -66,6 +66,7 @@ WORKING: dict[str, dict[str, Any]] = {
     "cancel_reembed": {"workspace": WORKSPACE},
     "catalog_without_embedding": {"workspace": WORKSPACE},
     "claim_embeddings": {"workspace": WORKSPACE},
+    "count_words": {"workspace": WORKSPACE},
     "complete_embeddings": {
         "workspace": WORKSPACE,
         "claim_id": LINKED[0],

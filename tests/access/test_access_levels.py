@@ -23,6 +23,7 @@ LEVELS = {
     "cancel_reembed": "admin",
     "catalog_without_embedding": "read",
     "claim_embeddings": "worker",
+    "count_words": "worker",
     "complete_embeddings": "worker",
     "configure": "database",
     "conflicts": "read",

@@ -46,7 +46,7 @@ def test_a_known_topic_is_recalled_and_an_unknown_one_is_not(opened: Opened) -> 
     assert nothing.trace.stage == "none"
 
 
-@pytest.mark.covers("RP27", "RP52")
+@pytest.mark.covers("RP27", "RP52", "RP56")
 def test_what_belongs_to_a_project_is_seen_only_there(opened: Opened) -> None:
     mem = opened()
     question = "what is the Phoenix budget?"
@@ -66,7 +66,7 @@ def test_another_workspace_is_never_looked_into(opened: Opened) -> None:
     assert "- Retry policy" not in rival.text
 
 
-@pytest.mark.covers("RP8", "RP31")
+@pytest.mark.covers("RP8", "RP31", "RP67")
 def test_a_continuity_asks_everyone_and_the_latest_events(opened: Opened, tmp_path: Path) -> None:
     (tmp_path / "log.md").write_text("# Importer\nThe flaky importer test is continued here.\n")
     notes = MarkdownProvider("notes", tmp_path)

@@ -268,3 +268,17 @@ def test_lists_of_workspaces_are_read_page_by_page(db: Connection) -> None:
     assert page == [("b",)]
     with refused("RM001", argument="limit"):
         db.execute("select * from remem.list_workspaces(null, 0)")
+
+
+def test_a_statistic_of_the_words_of_before_is_not_used(db: Connection) -> None:
+    fill(db, 60)
+    counted = "update remem.workspace set words_counted = 180"
+    kept = "select words_counted from remem.workspace"
+    db.execute(counted)
+    set_language(db, "german")
+    assert value(db, kept) is None
+    assert not reindex(db, "1 millisecond")["done"]
+    db.execute(counted)  # maintain counts in the middle of it
+    while not reindex(db)["done"]:
+        assert value(db, kept) == 180
+    assert value(db, kept) is None

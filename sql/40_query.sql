@@ -214,7 +214,7 @@ begin
       degraded := array_append(degraded, 'stale_rows');
     end if;
   end if;
-  if workspace.analyser <> remem._analyser_name(workspace.language) then
+  if remem._text_index(workspace) <> 'current' then
     degraded := array_append(degraded, 'analyser_mix');
   end if;
   if cardinality(prepared.lexemes) = 0 and 'lexical' = any (arms) then

@@ -32,6 +32,7 @@ from remem_pg.cli.reembedding import reembed, spaces, worker
 from remem_pg.cli.serving import serve, version
 from remem_pg.cli.settings import Settings
 from remem_pg.cli.setup import init, migrate, uninstall
+from remem_pg.cli.tenants import grant, grants, language, reindex_text, revoke, workspaces
 
 app = typer.Typer(
     name="remem",
@@ -96,6 +97,12 @@ register(app, "import", import_)
 register(app, "reembed", reembed)
 register(app, "worker", worker)
 register(app, "spaces", spaces)
+register(app, "workspaces", workspaces)
+register(app, "language", language)
+register(app, "reindex-text", reindex_text)
+register(app, "grant", grant)
+register(app, "revoke", revoke)
+register(app, "grants", grants)
 embeddings = typer.Typer(no_args_is_help=True, help="Models on this machine.")
 app.add_typer(embeddings, name="embeddings")
 register(embeddings, "download", download)

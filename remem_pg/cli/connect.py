@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,13 +131,8 @@ def open_memory(
         model = resolve(spec).model
     _show_log(settings)
     workspace = settings.workspace or "default"
-    client = partial(Remem, where.dsn, workspace=workspace, embedding=model, reranker=reranker)
-    memory = client()
+    memory = Remem(where.dsn, workspace=workspace, embedding=model, reranker=reranker)
     settings.resources.append(memory)
-    if memory.version().details.get("tenant_mode") == "strict":
-        # Strict mode wants every session to name its workspace, and this one has named it.
-        memory = client(tenant=True)
-        settings.resources.append(memory)
     return memory
 
 

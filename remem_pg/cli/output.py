@@ -27,7 +27,7 @@ DEGRADED: dict[str, str] = {
     "stale_rows": "some memories have no vector in the current space and were found by words "
     "only. Writing them again with the current model gives them one.",
     "analyser_mix": "some memories were indexed under other text rules, so their word scores are "
-    "less exact. Write them again to index them anew.",
+    "less exact. Index them anew with remem reindex-text.",
     "rerank_failed": "the reranker failed or took too long, so the hits stand as they were found. "
     "remem explain says what went wrong.",
     "expansion_failed": "the texts that should widen the question could not be had, so the "

@@ -91,7 +91,8 @@ def init(
         _make_strict(where.dsn)
     paste = _PASTE.format(workspace=(settings.workspace or "").replace("'", "''"))
     if settings.json:
-        print_json(document | {"report": report, "space": space, "paste": paste})
+        document |= {"report": report, "space": space, "paste": paste}
+        print_json(document | ({"tenant": _tenant_lines(settings)} if strict else {}))
         return None
     applied = ", ".join(report.applied) or "none, functions refreshed"
     version = report.previous_version
@@ -109,10 +110,10 @@ def init(
     if kept:
         settings.err.print(clean(_kept(space, model)), style="yellow", soft_wrap=True)
     if strict:
-        out.print("Strict      every session has to set remem.workspace before it calls")
+        _print_strict(settings)
     for notice in report.notices:
         settings.err.print(clean(notice), style="yellow", soft_wrap=True)
-    _print_next(settings, where, paste)
+    _print_next(settings, where, "\n".join(_tenant_lines(settings)) if strict else paste)
     return None
 
 
@@ -196,6 +197,34 @@ def _make_strict(dsn: str) -> None:
 
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("select remem.configure('tenant_mode', 'strict')")
+
+
+def _tenant_lines(settings: Settings) -> list[str]:
+    """How a transaction names its workspace, as statements to paste."""
+    name = (settings.workspace or "").replace("'", "''")
+    return [
+        "begin;",
+        f"select set_config('remem.workspace', '{name}', true);",
+        f"select rank, score, body from remem.recall('{name}', 'what do we know?');",
+        "commit;",
+    ]
+
+
+def _print_strict(settings: Settings) -> None:
+    out = settings.out
+    out.print("Strict      every transaction names its workspace before it calls, the owner's too:")
+    for line in _tenant_lines(settings):
+        out.print(f"              {line}", soft_wrap=True)
+    out.print(
+        "            The third argument true ends the setting with the transaction, as a pooler "
+        "needs it.",
+        soft_wrap=True,
+    )
+    out.print(
+        "            Remem, AsyncRemem and this command line do it by themselves, in the statement "
+        "of each call.",
+        soft_wrap=True,
+    )
 
 
 def _print_next(settings: Settings, where: Target, paste: str) -> None:

@@ -232,7 +232,7 @@ def test_strict_mode_and_a_read_only_transaction_will_do(filled: str, db: Connec
         conn.read_only = True
         mem = Remem(conn, workspace="acme", embedding="hash", tenant=True)
         assert sources(mem.context("our retry policy for charges")) == ["three"]
-    refused = Remem(filled, workspace="acme", embedding="hash")
+    refused = Remem(filled, workspace="acme", embedding="hash", tenant=False)
     assert "plan failed: TenantNotSet" in refused.context("our retry policy").diagnostics
     refused.close()
 

@@ -90,9 +90,9 @@ def test_after_a_quarter_has_changed_words_are_counted_again(
         )
         remade = value(words, "select remem.count_words('w')")
         assert remade == (0 if documents < 5000 else 2)
-        assert value(
-            words, "select words_counted from remem.workspace where workspace = 'w'"
-        ) == (None if documents < 5000 else documents)
+        assert value(words, "select words_counted from remem.workspace where workspace = 'w'") == (
+            None if documents < 5000 else documents
+        )
 
 
 def test_recall_reads_the_statistic(words: Connection) -> None:

@@ -2,8 +2,8 @@
 
 `REMEM_TEST_SERVER` chooses: `embedded` (default), `debian` (PostgreSQL, pgvector and plpython3u of
 Debian, installed if need be; as root), `dsn` (`REMEM_TEST_DSN`, a superuser's) or `docker`
-(`REMEM_TEST_IMAGE`, an image that is started as the official one is; docker/README.md has ours).  pytest's controller starts it and stops it; the workers of xdist get
-its address by `Address`, which travels as a dictionary of strings.
+(`REMEM_TEST_IMAGE`).  pytest's controller starts it and stops it; the workers of xdist get its
+address by `Address`, which travels as a dictionary of strings.
 """
 
 from __future__ import annotations

@@ -17,6 +17,9 @@ from tests.server import Address, Server
 
 Connection = psycopg.Connection[Any]
 
+# What only that server has: plpython3u is in no wheel.
+DEBIAN_ONLY = Path(__file__).parent / "plpython"
+
 _address = pytest.StashKey[Address]()
 _finish = pytest.StashKey[Callable[[], None]]()
 
@@ -29,10 +32,28 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.collectonly or config.option.help or config.option.markers:
         return
     try:
-        address, finish = servers.start(os.environ.get("REMEM_TEST_SERVER", "embedded"))
+        address, finish = servers.start(_chosen())
     except servers.ServerNotHad as error:
         pytest.exit(f"the chosen test server cannot be had: {error}", returncode=3)
     config.stash[_address], config.stash[_finish] = address, finish
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out what the chosen server cannot run; `.ci/run` chooses both."""
+    return True if collection_path == DEBIAN_ONLY and not _on_debian() else None
+
+
+def pytest_report_header() -> str:
+    left_out = "" if _on_debian() else ", tests/plpython is left out: REMEM_TEST_SERVER=debian"
+    return f"server: {_chosen()}{left_out}"
+
+
+def _chosen() -> str:
+    return os.environ.get("REMEM_TEST_SERVER", "embedded")
+
+
+def _on_debian() -> bool:
+    return _chosen() == "debian"
 
 
 @pytest.hookimpl(optionalhook=True)

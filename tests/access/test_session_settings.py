@@ -122,6 +122,7 @@ def test_a_setting_of_the_callers_is_still_the_callers_after_recall(furnished: C
 
 def readers(conn: Connection) -> list[Door]:
     names = {"count", "current_space", "get", "hash_embed", "list", "recall", "recall_explain"}
+    names |= {"embed", "embed_many"}
     names |= {"recall_many", "recall_arm", "recall_from", "recall_from_explain"}
     names |= {"render", "route_of", "version", "plan", "list_topics", "list_providers"}
     names |= {"conflicts", "history", "links_between"}

@@ -30,7 +30,7 @@ def vectors(conn: Connection, query: str, *values: Any) -> NDArray[np.float32]:
     return np.asarray(row[0], dtype=np.float32)
 
 
-@pytest.mark.covers("RE34")
+@pytest.mark.covers("RE3")
 def test_the_servers_vectors_are_the_clients(db: Connection, minilm: Embed) -> None:
     mine = minilm(TEXTS)
     one_by_one = np.stack([vectors(db, "select remem.embed(%s)", text) for text in TEXTS])

@@ -92,6 +92,7 @@ def refusal(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return error
 
 
+@pytest.mark.covers("RE24")
 def test_files_that_the_servers_account_cannot_read_are_named(
     server: Server, plain: str, remem: Remem
 ) -> None:
@@ -162,6 +163,7 @@ def test_a_place_that_anybody_may_write_to_is_refused(
     assert refusal(done)["code"] == "RM001"
 
 
+@pytest.mark.covers("RE3")
 def test_a_model_whose_files_changed_is_no_longer_used(
     server: Server, plain: str, remem: Remem, programs: Path
 ) -> None:

@@ -84,6 +84,7 @@ def test_later_calls_of_a_session_and_read_only_transactions_answer_alike(db: Co
     assert answers[0][0][0] == BODIES[0]
 
 
+@pytest.mark.covers("RE2", "RE11", "RE23")
 def test_a_model_that_fails_leaves_the_words_and_is_named(db: Connection, su: Connection) -> None:
     write(db)
     drain(db)
@@ -109,6 +110,7 @@ def test_a_model_that_fails_leaves_the_words_and_is_named(db: Connection, su: Co
     assert embedded(db) == len(BODIES)
 
 
+@pytest.mark.covers("RE3", "RE8")
 def test_a_model_of_another_space_is_not_asked(db: Connection, su: Connection) -> None:
     write(db)
     drain(db)
@@ -125,7 +127,6 @@ def test_a_model_of_another_space_is_not_asked(db: Connection, su: Connection) -
     assert "another space" in str(refused.value.diag.message_detail)
 
 
-@pytest.mark.covers("RE31")
 def test_writers_wait_for_vectors_only_when_told_to(db: Connection, minilm: Embed) -> None:
     write(db, BODIES[:2])
     assert embedded(db) == 0
@@ -153,7 +154,6 @@ def test_writers_wait_for_vectors_only_when_told_to(db: Connection, minilm: Embe
         assert float(np.asarray(vector) @ minilm([text])[0]) > 0.999, body
 
 
-@pytest.mark.covers("RE22")
 def test_the_backlog_drains_by_the_three_calls_of_any_job(db: Connection) -> None:
     write(db)
     db.execute("create temp table job as select * from remem.claim_embeddings('acme', null, 100)")

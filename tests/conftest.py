@@ -17,8 +17,8 @@ from tests.server import Address, Server
 
 Connection = psycopg.Connection[Any]
 
-# What only that server has: plpython3u is in no wheel.
-DEBIAN_ONLY = Path(__file__).parent / "plpython"
+# What only one server has: plpython3u is in no wheel, and the image is one of its own.
+NEEDS = {"plpython": "debian", "docker": "docker"}
 
 _address = pytest.StashKey[Address]()
 _finish = pytest.StashKey[Callable[[], None]]()
@@ -40,20 +40,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave out what the chosen server cannot run; `.ci/run` chooses both."""
-    return True if collection_path == DEBIAN_ONLY and not _on_debian() else None
+    own = collection_path.parent == Path(__file__).parent
+    needed = NEEDS.get(collection_path.name, _chosen()) if own else _chosen()
+    return True if needed != _chosen() else None
 
 
-def pytest_report_header() -> str:
-    left_out = "" if _on_debian() else ", tests/plpython is left out: REMEM_TEST_SERVER=debian"
-    return f"server: {_chosen()}{left_out}"
+def pytest_report_header() -> list[str]:
+    left_out = [
+        f"left out: tests/{name}, which needs REMEM_TEST_SERVER={needed}"
+        for name, needed in NEEDS.items()
+        if needed != _chosen()
+    ]
+    return [f"server: {_chosen()}", *left_out]
 
 
 def _chosen() -> str:
     return os.environ.get("REMEM_TEST_SERVER", "embedded")
-
-
-def _on_debian() -> bool:
-    return _chosen() == "debian"
 
 
 @pytest.hookimpl(optionalhook=True)

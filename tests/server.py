@@ -174,6 +174,7 @@ def _start_docker(directory: Path) -> tuple[str, Callable[[], None]]:
             dbname="postgres",
             driver=None,
         ).with_command(f"postgres {flags}")
+        container.with_env("REMEM_PASSWORD", PASSWORD)  # what our own image asks for
         container.start()
     except Exception as error:  # whatever Docker or the registry says, the run has no server
         raise ServerNotHad(f"docker: {type(error).__name__}: {error}") from error

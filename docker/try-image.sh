@@ -49,6 +49,9 @@ if ! docker image inspect debian:trixie-slim >/dev/null 2>&1; then
   rm -rf "$work/root"
   debootstrap --variant=minbase trixie "$work/root" "$mirror" >"$work/debootstrap.log" 2>&1 \
     || { tail -n 20 "$work/debootstrap.log" >&2; exit 1; }
+  # What this machine trusts beyond Debian's list: the way to a package index may need it.
+  mkdir -p "$work/root/usr/local/share/ca-certificates"
+  cp -r /usr/local/share/ca-certificates/. "$work/root/usr/local/share/ca-certificates/"
   tar -C "$work/root" -c . | docker import - debian:trixie-slim >/dev/null
   rm -rf "$work/root"
 fi

@@ -66,9 +66,8 @@ as {quote}{body}{quote};
 comment on function {schema}.embed(text[]) is
   'One vector per text; the model is loaded once per session.';
 create or replace function {schema}.describe() returns jsonb
-language sql immutable strict parallel safe
-set search_path = pg_catalog, pg_temp
-as {quote}select {descriptor}::jsonb{quote};
+language sql immutable parallel safe
+as {quote}select {descriptor}::pg_catalog.jsonb{quote};
 comment on function {schema}.describe() is 'The embedding space that the vectors are of.';
 revoke all on schema {schema} from public;
 revoke all on all functions in schema {schema} from public;

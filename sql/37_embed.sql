@@ -12,7 +12,7 @@ declare
 begin
   if (select bool_and(o.rolsuper and r.rolsuper) from pg_namespace n
       join pg_roles o on o.oid = n.nspowner
-      join pg_proc p on p.pronamespace = n.oid
+      join pg_proc p on p.pronamespace = n.oid and p.proname in ('embed', 'describe')
       join pg_roles r on r.oid = p.proowner
       where n.nspname = 'remem_plpython') then
     execute 'select remem_plpython.describe()' into v_model;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,19 +13,20 @@ import psycopg
 import pytest
 from numpy.typing import NDArray
 
-from tests.server import Server, debian_server
+from tests.server import DEBIAN_SERVER, Server, debian_server
 
 Connection = psycopg.Connection[Any]
 Remem = Callable[..., subprocess.CompletedProcess[str]]
 
-PYTHON = Path("/var/cache/remem-tests/python")
+PLACE = Path("/var/cache/remem-tests")
 """Where the server's account may read, whoever's private directory the checkout lies in."""
 
 
 @pytest.fixture(scope="session")
 def programs() -> Path:
     """The bin directory of an environment of Debian's Python with this checkout in it."""
-    return Path(debian_server("python", str(PYTHON)))
+    checkout = hashlib.sha256(str(DEBIAN_SERVER).encode()).hexdigest()[:12]
+    return Path(debian_server("python", str(PLACE / checkout)))
 
 
 @pytest.fixture(scope="session")

@@ -231,7 +231,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
-  v_valid constant jsonb := '{"tenant_mode": ["shared", "strict"]}';
+  v_valid constant jsonb := '{"tenant_mode": ["shared", "strict"], "embed_on_write": ["on", "off"]}';
 begin
   perform remem._authorize_admin();
   if not v_valid ? coalesce(name, '') then
@@ -247,7 +247,7 @@ begin
 end
 $$;
 comment on function remem.configure(text, text) is
-  'Sets a database-wide setting. tenant_mode: shared (the setting remem.workspace narrows when present) or strict (it must be set).';
+  'Sets a database-wide setting. tenant_mode: shared (the setting remem.workspace narrows when present) or strict (it must be set). embed_on_write: on, where a model is in the database (remem install-plpython), has writers wait for the vectors of what arrives without; off (the default) leaves them to a job.';
 
 -- Takes every privilege on one object from everybody but its owner: PUBLIC has some by default, others
 -- may have them from ALTER DEFAULT PRIVILEGES or from an administrator's GRANT. `kind` is routine,

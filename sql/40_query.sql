@@ -261,7 +261,8 @@ $$;
 comment on function remem._prepare_query(remem.workspace, remem.embedding_space, text, real[], jsonb, text[], text) is
   'Query preparation: terms, phrases, names, time and kind hints, vector, filter.';
 
--- The query's vector: the caller's, if it is of this space; ours where the space is the built-in one. Scaled to
+-- The query's vector: the caller's, if it is of this space; ours where the space is the built-in one or has its model
+-- in the database. Scaled to
 -- length one: half precision neither overflows nor vanishes.
 create or replace function remem._query_vector(
   space remem.embedding_space, query text, query_embedding real[], options jsonb, out vector real[], out more jsonb, out degraded text[]
@@ -272,6 +273,7 @@ as $$
 declare
   v_extra jsonb;
   v_vector real[];
+  v_own record;
 begin
   degraded := '{}';
   vector := query_embedding;
@@ -296,6 +298,12 @@ begin
     v_vector := case when options -> 'expanded' = '"statement"' then remem._hash_embed(remem._statement(left(query, 2000))) end;
     if not 0 = all (v_vector) then
       more := jsonb_build_array(v_vector);
+    end if;
+  elsif vector is null then
+    v_own := remem._embed_query(space, query, options);
+    vector := v_own.vector; more := v_own.more;
+    if v_own.problem is not null then
+      degraded := array_append(degraded, v_own.problem);
     end if;
   end if;
   if vector is null then

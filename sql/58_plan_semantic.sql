@@ -22,6 +22,8 @@ begin
   end if;
   if vector is null and (context.space).space_no = 1 then
     vector := remem._hash_embed(context.query);
+  elsif vector is null then
+    vector := (remem._embed_query(context.space, context.query, '{}')).vector;
   end if;
   if vector is null then
     problem := coalesce(problem, 'no_embedding');

@@ -28,6 +28,7 @@ from remem_pg.cli.lifecycle import (
     unpin,
 )
 from remem_pg.cli.memories import count, get, list_, recall, remember
+from remem_pg.cli.plpython_commands import install_plpython, uninstall_plpython
 from remem_pg.cli.reembedding import reembed, spaces, worker
 from remem_pg.cli.serving import serve, version
 from remem_pg.cli.settings import Settings
@@ -109,6 +110,8 @@ register(embeddings, "download", download)
 register(embeddings, "status", status)
 register(app, "serve", serve)
 register(app, "migrate", migrate)
+register(app, "install-plpython", install_plpython)
+register(app, "uninstall-plpython", uninstall_plpython)
 register(app, "version", version)
 register(app, "uninstall", uninstall)
 

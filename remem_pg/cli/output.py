@@ -20,6 +20,8 @@ DEGRADED: dict[str, str] = {
     "space_mismatch": "the query's vector belongs to another embedding space than the stored "
     "ones, so only words were compared. Use the model the workspace was written with: "
     "remem version shows it.",
+    "embed_failed": "the model in the database failed, so only words were compared. "
+    "select remem.embed('x') says how.",
     "zero_vector": "the question gives an empty vector, so only words were compared. "
     "Ask with more telling words.",
     "no_lexemes": "the question has no searchable word, so only vectors were compared. "

@@ -88,6 +88,20 @@ class OnnxEmbedding:
     def dimensions(self) -> int:
         return self.load().dimensions
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What makes the same model again in another process: `OnnxEmbedding(**arguments)`."""
+        said = {
+            "path": str(self._files.model.absolute()),
+            "tokenizer": str(self._files.tokenizer.absolute()),
+            "pooling": self._pooling,
+            "max_length": self._max_length,
+            "query_prompt": self._prompts["query"],
+            "document_prompt": self._prompts["document"],
+            "name": self._name,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
     @cached_property
     def descriptor(self) -> dict[str, Any]:
         """The space's description; its asset is the content of the model and of the tokenizer and

@@ -96,6 +96,8 @@ WORKING: dict[str, dict[str, Any]] = {
     "finish_reembed": {"workspace": WORKSPACE},
     "get": {"workspace": WORKSPACE, "ref": REF},
     "grant_access": {"role": "pg_monitor", "workspace": WORKSPACE},
+    "embed": {"text": None},  # nothing to embed needs no model
+    "embed_many": {"texts": []},
     "hash_embed": {"text": BODY},
     "history": {"workspace": WORKSPACE, "ref": REF},
     "links_between": {"workspace": WORKSPACE, "memory_ids": list(LINKED)},
@@ -140,6 +142,7 @@ WORKING: dict[str, dict[str, Any]] = {
     "recall_many": {"workspace": WORKSPACE, "queries": Jsonb(["how often do we retry?"])},
     "reinforce": {"workspace": WORKSPACE, "ref": REF},
     "reindex_text": {"workspace": WORKSPACE},
+    "reembed": {"workspace": WORKSPACE},
     "register_space": {"descriptor": Jsonb(DESCRIPTOR)},
     "relate": {"workspace": WORKSPACE, "src": LINKED[0], "dst": LINKED[1], "kind": "part_of"},
     "release_claims": {"workspace": WORKSPACE, "claim_id": LINKED[0]},

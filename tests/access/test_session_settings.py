@@ -126,6 +126,7 @@ NOTHING = {"conflicts", "list_grants"}
 
 def readers(conn: Connection) -> list[Door]:
     names = {"count", "current_space", "get", "hash_embed", "list", "recall", "recall_explain"}
+    names |= {"embed", "embed_many"}
     names |= {"recall_many", "recall_arm", "recall_from", "recall_from_explain"}
     names |= {"render", "route_of", "version", "plan", "list_topics", "list_providers"}
     names |= {"conflicts", "history", "links_between"}

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from remem_pg.rerank import LateInteraction, Reranker
     from remem_pg.rerank_cross import CrossEncoder
     from remem_pg.rerank_http import HttpReranker
+    from remem_pg.tenancy_models import Grant, ReindexReport, WorkspaceInfo
     from remem_pg.transfer import ExportReport, ImportReport
     from remem_pg.worker import Worker, WorkerReport
 
@@ -84,6 +85,7 @@ __all__ = [
     "ExportReport",
     "ForgetReport",
     "FunctionProvider",
+    "Grant",
     "Hit",
     "Hooks",
     "HttpReranker",
@@ -107,6 +109,7 @@ __all__ = [
     "RecallResult",
     "Record",
     "ReembedResult",
+    "ReindexReport",
     "Remem",
     "RememError",
     "Reranker",
@@ -124,6 +127,7 @@ __all__ = [
     "Version",
     "Worker",
     "WorkerReport",
+    "WorkspaceInfo",
     "__version__",
 ]
 
@@ -152,6 +156,9 @@ _HOME = {
     "SpaceStatus": "remem_pg.reembed_models",
     "ExportReport": "remem_pg.transfer",
     "ImportReport": "remem_pg.transfer",
+    "Grant": "remem_pg.tenancy_models",
+    "ReindexReport": "remem_pg.tenancy_models",
+    "WorkspaceInfo": "remem_pg.tenancy_models",
     "Worker": "remem_pg.worker",
     "WorkerReport": "remem_pg.worker",
     "Hooks": "remem_pg.hooks",

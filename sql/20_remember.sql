@@ -56,11 +56,11 @@ begin
       if v_chunks = 2 then
         perform remem._lock_all_names(workspace);
       end if;
-      return query select r.* from remem._store(v_workspace, v_prepared, on_error) r;
+      return query select r.* from remem._store(v_workspace, remem._embed_items(v_space, v_prepared), on_error) r;
       v_prepared := '{}';
     end if;
   end loop;
-  return query select r.* from remem._store(v_workspace, v_prepared, on_error) r;
+  return query select r.* from remem._store(v_workspace, remem._embed_items(v_space, v_prepared), on_error) r;
 end
 $$;
 comment on function remem._remember(text, jsonb, text) is 'The one path of every write; the caller has authorised.';

@@ -214,7 +214,7 @@ begin
       degraded := array_append(degraded, 'stale_rows');
     end if;
   end if;
-  if workspace.analyser <> remem._analyser_name(workspace.language) then
+  if remem._text_index(workspace) <> 'current' then
     degraded := array_append(degraded, 'analyser_mix');
   end if;
   if cardinality(prepared.lexemes) = 0 and 'lexical' = any (arms) then
@@ -222,8 +222,12 @@ begin
   end if;
 
   -- A selective filter is resolved first and searched exactly; otherwise the arms check rows as they go.
-  if coalesce(options -> 'filter', 'null') <> 'null' or coalesce(options -> 'kinds', 'null') <> 'null' or coalesce(options -> 'scopes', 'null') <> 'null' then
+  if workspace.scoped or coalesce(options -> 'filter', 'null') <> 'null' or coalesce(options -> 'kinds', 'null') <> 'null'
+     or coalesce(options -> 'scopes', 'null') <> 'null' then
     prepared.row_filter := remem._row_filter(v_workspace, options);
+    if workspace.scoped then
+      prepared.scope_filter := remem._scope_path(v_workspace, options -> 'scopes')::jsonpath;
+    end if;
     if prepared.row_filter is not null and prepared.as_of is null then  -- of the past, arms check rows as they go
       prepared.allowed := remem._resolve_filter(v_workspace, prepared.row_filter);
     end if;
@@ -257,7 +261,8 @@ $$;
 comment on function remem._prepare_query(remem.workspace, remem.embedding_space, text, real[], jsonb, text[], text) is
   'Query preparation: terms, phrases, names, time and kind hints, vector, filter.';
 
--- The query's vector: the caller's, if it is of this space; ours where the space is the built-in one. Scaled to
+-- The query's vector: the caller's, if it is of this space; ours where the space is the built-in one or has its model
+-- in the database. Scaled to
 -- length one: half precision neither overflows nor vanishes.
 create or replace function remem._query_vector(
   space remem.embedding_space, query text, query_embedding real[], options jsonb, out vector real[], out more jsonb, out degraded text[]
@@ -268,6 +273,7 @@ as $$
 declare
   v_extra jsonb;
   v_vector real[];
+  v_own record;
 begin
   degraded := '{}';
   vector := query_embedding;
@@ -292,6 +298,12 @@ begin
     v_vector := case when options -> 'expanded' = '"statement"' then remem._hash_embed(remem._statement(left(query, 2000))) end;
     if not 0 = all (v_vector) then
       more := jsonb_build_array(v_vector);
+    end if;
+  elsif vector is null then
+    v_own := remem._embed_query(space, query, options);
+    vector := v_own.vector; more := v_own.more;
+    if v_own.problem is not null then
+      degraded := array_append(degraded, v_own.problem);
     end if;
   end if;
   if vector is null then

@@ -135,8 +135,12 @@ begin
     v_retrieved := clock_timestamp();
     v_candidates := remem._candidates(v_query, v_plan.vector_share, v_results, v_plan.pool, greatest(c_cap, v_n));
     v_gathered := clock_timestamp();
-    v_scored := remem._score_candidates(v_query, v_space, v_candidates.memory_nos, v_candidates.cosines, v_candidates.scores,
-      v_candidates.matched, v_results, v_plan.vector_share, v_plan.weights, v_options, k);
+    begin
+      v_scored := remem._score_candidates(v_query, v_space, v_candidates.memory_nos, v_candidates.cosines, v_candidates.scores,
+        v_candidates.matched, v_results, v_plan.vector_share, v_plan.weights, v_options, k);
+    exception when feature_not_supported then  -- a filter that fails on a turn beside a find
+      perform remem._refuse_filter(sqlerrm);
+    end;
     v_ranked := clock_timestamp();
     -- Once as a rule; again and deeper only where copies or excluded rows fill the pool and hide the rest.
     exit when cardinality(v_scored) >= k or v_n >= c_deepest or v_deepest < v_n;
@@ -239,7 +243,7 @@ begin
             from jsonb_array_elements(m.provenance -> 'also') with ordinality a (value, n)
             where jsonb_typeof(a.value) = 'object' and a.value ? 'source_ref') else '[]' end, '[]'),
         (select p.memory_id from remem.memory p where p.workspace = _hits.workspace and p.memory_no = b.from_no),
-        degraded)::remem.recall_hit order by b.rank)
+        degraded, m.scope, m.scope_ref)::remem.recall_hit order by b.rank)
     from unnest(scored) with ordinality b (memory_no, score, relevance, signals, arms, copies, from_no, rank)
     join remem.memory m on m.workspace = _hits.workspace and m.memory_no = b.memory_no
   ), '{}');

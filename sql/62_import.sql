@@ -49,6 +49,8 @@ begin
   if octet_length((v_result.stored).content_hash) = 16 then
     v_result.prepared.content_hash := (v_result.stored).content_hash;
   end if;
+  v_result.prepared.attrs := (v_result.prepared).attrs
+    || jsonb_build_object('created_at', (v_result.stored).created_at, 'freshness', (v_result.stored).freshness);
   return v_result;
 end
 $$;
@@ -126,6 +128,10 @@ begin
     coalesce(array_agg(n.ordinality::int order by n.ordinality) filter (where (n.stored).superseded_at is null and (n.stored).forgotten_at is null), '{}')
   into v_items, v_nos, v_sessions, v_turns, v_live
   from unnest(v_new) with ordinality n;
+  v_items := remem._embed_items(remem._space(workspace.space_no), v_items);
+  if not workspace.scoped and exists (select from unnest(v_items) p where (p.item).scope <> 'global') then
+    update remem.workspace w set scoped = true where w.workspace = workspace.workspace and not w.scoped;
+  end if;
   insert into remem.memory (workspace, memory_no, memory_id, ref, kind, scope, scope_ref, title, body, summary, aliases,
     tags, entities, topic_key, subject, attribute, source_class, source_ref, provenance, importance, confidence, pinned, unresolved,
     session_no, turn_no, speaker, occurred_at, valid_from, valid_to, created_at, updated_at, superseded_at, superseded_by, forgotten_at,

@@ -263,7 +263,7 @@ begin
         v_memories := v_memories || remem._read_import(v_workspace, v_space, v_dictionaries, v_keys, v_row.item, v_row.embedding,
           v_row.item_no, v_cap);
       else
-        v_outcome := remem._import_record(v_workspace, v_row.item, v_row.embedding, v_row.item_no);
+        v_outcome := remem._import_record(v_workspace, remem._normalize_json(v_row.item), v_row.embedding, v_row.item_no);
         return next (v_row.item_no, v_row.type, v_outcome, (v_row.item ->> 'memory_id')::uuid, v_row.item ->> 'ref', null)::remem.import_result;
       end if;
     exception when others then

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from remem_pg.rerank import LateInteraction, Reranker
     from remem_pg.rerank_cross import CrossEncoder
     from remem_pg.rerank_http import HttpReranker
+    from remem_pg.tenancy_models import Grant, ReindexReport, WorkspaceInfo
     from remem_pg.worker import Worker, WorkerReport
 
 __all__ = [
@@ -80,6 +81,7 @@ __all__ = [
     "EmbeddingUnavailable",
     "ForgetReport",
     "FunctionProvider",
+    "Grant",
     "Hit",
     "Hooks",
     "HttpReranker",
@@ -102,6 +104,7 @@ __all__ = [
     "RecallResult",
     "Record",
     "ReembedResult",
+    "ReindexReport",
     "Remem",
     "RememError",
     "Reranker",
@@ -119,6 +122,7 @@ __all__ = [
     "Version",
     "Worker",
     "WorkerReport",
+    "WorkspaceInfo",
     "__version__",
 ]
 
@@ -145,6 +149,9 @@ _HOME = {
     "Coverage": "remem_pg.reembed_models",
     "ReembedResult": "remem_pg.reembed_models",
     "SpaceStatus": "remem_pg.reembed_models",
+    "Grant": "remem_pg.tenancy_models",
+    "ReindexReport": "remem_pg.tenancy_models",
+    "WorkspaceInfo": "remem_pg.tenancy_models",
     "Worker": "remem_pg.worker",
     "WorkerReport": "remem_pg.worker",
     "Hooks": "remem_pg.hooks",

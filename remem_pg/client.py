@@ -37,6 +37,7 @@ from remem_pg.models import (
 )
 from remem_pg.reembed_methods import ReembedMethods
 from remem_pg.result_cache import ResultCache, Tiers
+from remem_pg.tenancy import TenancyMethods
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +57,7 @@ Memories = list[Memory]
 Refs = list[MemoryRef]
 
 
-class Remem(ContextMethods, LifecycleMethods, ReembedMethods):
+class Remem(ContextMethods, LifecycleMethods, ReembedMethods, TenancyMethods):
     """The memories of one workspace.
 
     Args:
@@ -67,6 +68,8 @@ class Remem(ContextMethods, LifecycleMethods, ReembedMethods):
         embedding: ``auto`` (a local model if there is one, else the built-in hash), a name or a
             model directory, an ``EmbeddingModel``, or None for no vectors from this client.
         tenant: set ``remem.workspace`` in the transaction of every call, as strict mode wants.
+            None: where the database is in strict mode and no setting of yours is there. False:
+            never.
         reranker: what looks again at the best hits: ``late`` (the embedding model's own token
             vectors), a cross-encoder's directory, an ``https://`` endpoint, or a function
             ``(query, texts) -> scores``. None: nothing does.
@@ -97,7 +100,7 @@ class Remem(ContextMethods, LifecycleMethods, ReembedMethods):
         *,
         workspace: str,
         embedding: str | EmbeddingModel | Any | None = "auto",
-        tenant: bool = False,
+        tenant: bool | None = None,
         reranker: str | Path | Reranker | Any | None = None,
         rerank_pool: int = stages.RERANK_POOL,
         rerank_gate: Literal["cluster", "top", "always"] = "cluster",
@@ -117,7 +120,9 @@ class Remem(ContextMethods, LifecycleMethods, ReembedMethods):
         embedder = Embedder(embedding)
         opened = stages.open_stages(embedder, reranker, rerank_pool, rerank_gate, hooks, expander)
         tiers = Tiers(ResultCache() if cache else None, log)
-        self._session = steps.Session(name, embedder, tenant, stages=opened, tiers=tiers)
+        self._session = steps.Session(
+            name, embedder, tenant, stages=opened, tiers=tiers, handshake=self._handshake
+        )
 
     @property
     def workspace_name(self) -> str:
@@ -261,25 +266,8 @@ class Remem(ContextMethods, LifecycleMethods, ReembedMethods):
 
     def create_workspace(self, workspace: str | None = None, language: str = "english") -> bool:
         """Creates this (or another) workspace with its language; says whether it is new."""
-        return self._call(admin_calls.create_workspace(workspace or self.workspace_name, language))
-
-    def grant_access(
-        self,
-        role: str,
-        workspace: str | None = None,
-        level: Literal["read", "write", "worker", "admin"] = "read",
-        max_source_class: str | None = None,
-    ) -> None:
-        """Lets a database role into one workspace, or into all when ``workspace`` is None."""
-        self._call(admin_calls.grant_access(role, workspace, level, max_source_class))
-
-    def revoke_access(self, role: str, workspace: str | None = None) -> bool:
-        """Takes a grant back; says whether there was one."""
-        return self._call(admin_calls.revoke_access(role, workspace))
-
-    def configure(self, name: str, value: str) -> None:
-        """Changes a setting of the whole database."""
-        self._call(admin_calls.configure(name, value))
+        client = self if workspace is None else self.workspace(workspace)
+        return client._call(admin_calls.create_workspace(client.workspace_name, language))
 
     def register_space(self, descriptor: dict[str, Any]) -> SpaceInfo:
         """Makes an embedding model known; the same model is the same space."""

@@ -41,11 +41,7 @@ as $$
 declare
   c_kinds constant text[] := '{semantic,episodic,decision,preference,procedure,task,other}';
 begin
-  if workspace is null then
-    perform remem._authorize_admin();
-  else
-    perform remem._authorize(workspace, 'admin');
-  end if;
+  perform remem._authorize_admin_of(workspace);
   perform remem._check_member('kind', kind, c_kinds || '{general}'::text[], null);
   perform remem._check_list('arms', to_jsonb(arms), '{vector,lexical,pointer,phrase,attribute,fusion}');
   if coalesce(cardinality(arms), 0) = 0 then

@@ -232,11 +232,16 @@ begin
         m.source_class, m.source_ref,
         (select s.session_ref from remem.session s where s.workspace = _hits.workspace and s.session_no = m.session_no),
         m.occurred_at, m.freshness,
-        (select jsonb_agg(jsonb_strip_nulls(jsonb_build_object('memory_id', d.memory_id, 'ref', d.ref, 'source_ref', d.source_ref,
+        -- Rows with the same text, and the further sources of a row that took in an equal one when it was written.
+        nullif(coalesce((select jsonb_agg(jsonb_strip_nulls(jsonb_build_object('memory_id', d.memory_id, 'ref', d.ref, 'source_ref', d.source_ref,
             'session_ref', (select x.session_ref from remem.session x where x.workspace = _hits.workspace and x.session_no = d.session_no)))
             order by c.n)
           from unnest(b.copies) with ordinality c (memory_no, n)
-          join remem.memory d on d.workspace = _hits.workspace and d.memory_no = c.memory_no),
+          join remem.memory d on d.workspace = _hits.workspace and d.memory_no = c.memory_no), '[]')
+          || case when jsonb_typeof(m.provenance -> 'also') = 'array' then (
+            select coalesce(jsonb_agg(jsonb_build_object('memory_id', m.memory_id, 'source_ref', a.value -> 'source_ref') order by a.n), '[]')
+            from jsonb_array_elements(m.provenance -> 'also') with ordinality a (value, n)
+            where jsonb_typeof(a.value) = 'object' and a.value ? 'source_ref') else '[]' end, '[]'),
         (select p.memory_id from remem.memory p where p.workspace = _hits.workspace and p.memory_no = b.from_no),
         degraded, m.scope, m.scope_ref)::remem.recall_hit order by b.rank)
     from unnest(scored) with ordinality b (memory_no, score, relevance, signals, arms, copies, from_no, rank)

@@ -33,7 +33,13 @@ def gathered(asked: Asked, vectors: bool) -> Flow[list[Ranked]]:
             continue
         limits[request.provider] = request.limit
         if request.provider == POSTGRES:
-            search = partial(postgres.search, topics=trace.plan.topics)
+            search = partial(
+                postgres.search,
+                topics=trace.plan.topics,
+                answers=trace.plan.memories,
+                judged=trace.plan.judged and trace.planner != "used",
+                note=trace.note,
+            )
             jobs[POSTGRES] = _postgres(asked, request, search, vectors)
             if settings.episodic and trace.plan.continuity:
                 limits[EVENTS] = request.limit

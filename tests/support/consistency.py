@@ -112,6 +112,11 @@ _CHECKS = {
         (select * from expected except select * from actual)
         union all (select * from actual except select * from expected)
     """,
+    "row of another analysis in a workspace whose text index is called current": """
+        select m.workspace, m.memory_no, m.analyser_no, w.analyser_no from remem.memory m
+        join remem.workspace w on w.workspace = m.workspace and w.reindexed_to is null
+        where m.analyser_no <> w.analyser_no
+    """,
     "tombstone of a memory that is there": """
         select t.workspace, t.memory_id from remem.tombstone t join remem.memory m
           on m.workspace = t.workspace and (m.memory_id = t.memory_id or m.memory_no = t.memory_no)

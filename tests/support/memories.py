@@ -215,6 +215,7 @@ MESSAGES = {
     "RM203": "vector refused",
     "RM301": "no access to this workspace",
     "RM302": "tenant not set",
+    "RM501": "embedding unavailable",
 }
 
 

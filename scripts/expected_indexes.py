@@ -44,7 +44,7 @@ def render(indexes: list[tuple[str, str]]) -> str:
         "-- What doctor compares a database with.\n"
         "create or replace function remem._expected_indexes()"
         " returns table (name text, definition text)\n"
-        "language sql immutable parallel safe\n"
+        "language sql stable parallel safe\n"
         "set search_path = pg_catalog, remem, pg_temp\n"
         f"as $$\n  values\n{rows}\n$$;\n"
         "comment on function remem._expected_indexes() is"

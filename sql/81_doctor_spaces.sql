@@ -9,19 +9,19 @@ as $$
 declare
   c_most constant int := 20000;
 begin
-  if scope is null and (exists (select from remem.topic offset c_most) or exists (select from remem.provider offset c_most)) then
+  if _missing_entries.scope is null and (exists (select from remem.topic offset c_most) or exists (select from remem.provider offset c_most)) then
     return null;
   end if;
   return (
     select count(*) from (
       select t.workspace from remem.topic t join remem.workspace w on w.workspace = t.workspace
-      where (scope is null or t.workspace = scope) and remem._topic_is_live(t)
+      where (_missing_entries.scope is null or t.workspace = _missing_entries.scope) and remem._topic_is_live(t)
         and not exists (select from remem.topic_embedding e where e.workspace = t.workspace and e.space_no = w.space_no and e.topic_no = t.topic_no)
         and not exists (select from remem.embedding_claim c where c.workspace = t.workspace and c.space_no = w.space_no
           and c.kind = 'topic' and c.source = t.topic_no::text and c.due_at = 'infinity')
       union all
       select p.workspace from remem.provider p join remem.workspace w on w.workspace = p.workspace
-      where (scope is null or p.workspace = scope)
+      where (_missing_entries.scope is null or p.workspace = _missing_entries.scope)
         and not exists (select from remem.provider_embedding e
           where e.workspace = p.workspace and e.space_no = w.space_no and e.provider_id = p.provider_id)
         and not exists (select from remem.embedding_claim c where c.workspace = p.workspace and c.space_no = w.space_no

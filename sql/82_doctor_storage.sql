@@ -96,14 +96,14 @@ begin
   select i.space, i.vectors, remem._hnsw_build_bytes(i.dimensions, i.vectors) as bytes into v_need
   from remem._vector_indexes() i order by 3 desc, i.space_no limit 1;
   -- The next power of two above what is needed and a tenth more.
-  v_enough := format('%sMB', 2 ^ ceil(log(2, greatest(v_need.bytes * 1.1 / 1048576, 1)::numeric)));
+  v_enough := format('%sMB', (2 ^ ceil(log(2, greatest(v_need.bytes * 1.1 / 1048576, 1)::numeric)))::bigint);
   return next ('maintenance_work_mem', case when v_need.bytes > v_has then 'warning' else 'ok' end,
     format('%s; building the vector index of %s (%s vectors) takes about %s%s', pg_size_pretty(v_has), v_need.space, v_need.vectors,
       pg_size_pretty(v_need.bytes), case when v_need.bytes > v_has then ': with less it takes many times as long' end),
     case when v_need.bytes > v_has then format('alter role %I set maintenance_work_mem = %L;', current_user, v_enough) end)::remem.check_row;
 
   v_indexes := (select coalesce(sum(i.index_bytes), 0) from remem._vector_indexes() i where i.used);
-  v_enough := format('%sMB', 2 ^ ceil(log(2, greatest(v_indexes * 1.25 / 1048576, 1)::numeric)));
+  v_enough := format('%sMB', (2 ^ ceil(log(2, greatest(v_indexes * 1.25 / 1048576, 1)::numeric)))::bigint);
   return next ('hnsw_memory', case when v_indexes > v_buffers then 'warning' else 'ok' end,
     format('vector indexes in use take %s, shared_buffers %s%s', pg_size_pretty(v_indexes), pg_size_pretty(v_buffers),
       case when v_indexes > v_buffers then ': recalls read from disk; raise it and restart the server' end),
@@ -122,15 +122,15 @@ declare
   v_big text;
 begin
   for v_due in
-    select k.check_name, k.fine, count(d.task) as n, string_agg(d.relation || ': ' || d.reason, '; ') as what,
-      case k.task when 'vacuum' then 'vacuum (analyze) ' else 'analyze ' end || string_agg(d.relation, ', ') || ';' as command
-    from (values ('statistics', 'analyze', 'the planner has statistics of every table'),
-      ('vacuum', 'vacuum', 'no table waits for a vacuum')) k (check_name, task, fine)
-    left join remem._storage_due() d on d.task = k.task
-    group by k.check_name, k.task, k.fine order by k.check_name
+    select k.check_name, k.fine, d.n, d.what, k.verb || d.relations || ';' as command
+    from (values ('statistics', 'analyze', 'analyze ', 'the planner has statistics of every table'),
+      ('vacuum', 'vacuum', 'vacuum (analyze) ', 'no table waits for a vacuum')) k (check_name, task, verb, fine)
+    cross join lateral (
+      select count(*) as n, string_agg(s.relation || ': ' || s.reason, '; ') as what, string_agg(s.relation, ', ') as relations
+      from remem._storage_due() s where s.task = k.task) d
   loop
     return next (v_due.check_name, case when v_due.n > 0 then 'warning' else 'ok' end, case when v_due.n > 0
-      then left(v_due.what, 300) else v_due.fine end, case when v_due.n > 0 then v_due.command end)::remem.check_row;
+      then left(v_due.what, 300) else v_due.fine end, v_due.command)::remem.check_row;
   end loop;
   if current_setting('autovacuum') = 'off' or current_setting('track_counts') = 'off' then
     return next ('autovacuum', 'warning', 'autovacuum or track_counts is off: tables are never cleaned and no statistics are kept',

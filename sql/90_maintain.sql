@@ -1,4 +1,6 @@
 -- maintain: what nobody waits for. Bounded by a budget, in batches, past rows that somebody holds, one at a time.
+-- Plans are made while the tables are small and kept for the session: without enable_seqscan = off they would read
+-- whole tables later.
 --
 -- Nothing has to be done about memories past their valid_to: recall leaves them out by itself, and as_of finds them.
 
@@ -45,6 +47,7 @@ comment on function remem._maintain_claims(timestamptz) is 'Frees claims that we
 create or replace function remem._maintain_runs(until timestamptz, out n bigint, out done boolean)
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
+set enable_seqscan = off
 as $$
 declare
   c_batch constant int := 1000;
@@ -75,6 +78,7 @@ comment on function remem._maintain_runs(timestamptz) is 'Ends interrupted runs 
 create or replace function remem._maintain_cache(until timestamptz, out n bigint, out done boolean)
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
+set enable_seqscan = off
 as $$
 declare
   c_batch constant int := 5000;
@@ -100,6 +104,7 @@ comment on function remem._maintain_cache(timestamptz) is 'Deletes expired answe
 create or replace function remem._next_log_day(workspace text) returns date
 language sql stable
 set search_path = pg_catalog, remem, pg_temp
+set enable_seqscan = off
 as $$
   select (l.at at time zone 'UTC')::date
   from remem.recall_log l
@@ -115,6 +120,7 @@ comment on function remem._next_log_day(text) is 'The first day of the log that 
 create or replace function remem._fold_log(workspace text, until timestamptz, out n bigint, out done boolean)
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
+set enable_seqscan = off
 as $$
 declare
   v_day date;
@@ -156,6 +162,7 @@ comment on function remem._fold_log(text, timestamptz) is 'Sums up the finished 
 create or replace function remem._maintain_log(until timestamptz, out folded bigint, out pruned bigint, out done boolean)
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
+set enable_seqscan = off
 as $$
 declare
   c_batch constant int := 5000;
@@ -205,7 +212,7 @@ declare
   v_rows jsonb := '{}';
   v_row remem.maintain_row;
 begin
-  perform remem._authorize_grants(null);
+  perform remem._authorize_admin();
   if budget is null or budget <= interval '0' or budget > interval '1 day' then
     perform remem._raise('RM001', jsonb_build_object('argument', 'budget', 'value', budget), 'More than nothing, at most a day');
   end if;

@@ -35,6 +35,7 @@ from remem_pg.models import (
     SpaceInfo,
     Version,
 )
+from remem_pg.operations_methods import AsyncOperationsMethods
 from remem_pg.reembed_methods import AsyncReembedMethods
 from remem_pg.result_cache import ResultCache, Tiers
 
@@ -55,7 +56,9 @@ Memories = list[Memory]
 Refs = list[MemoryRef]
 
 
-class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods, AsyncReembedMethods):
+class AsyncRemem(
+    AsyncContextMethods, AsyncLifecycleMethods, AsyncReembedMethods, AsyncOperationsMethods
+):
     """The memories of one workspace.
 
     Args:

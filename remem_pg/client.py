@@ -34,6 +34,7 @@ from remem_pg.models import (
     SpaceInfo,
     Version,
 )
+from remem_pg.operations_methods import OperationsMethods
 from remem_pg.reembed_methods import ReembedMethods
 from remem_pg.result_cache import ResultCache, Tiers
 
@@ -54,7 +55,7 @@ Memories = list[Memory]
 Refs = list[MemoryRef]
 
 
-class Remem(ContextMethods, LifecycleMethods, ReembedMethods):
+class Remem(ContextMethods, LifecycleMethods, ReembedMethods, OperationsMethods):
     """The memories of one workspace.
 
     Args:

@@ -27,6 +27,7 @@ from remem_pg.cli.lifecycle import (
     unpin,
 )
 from remem_pg.cli.memories import count, get, list_, recall, remember
+from remem_pg.cli.operating import doctor, maintain
 from remem_pg.cli.reembedding import reembed, spaces, worker
 from remem_pg.cli.serving import serve, version
 from remem_pg.cli.settings import Settings
@@ -95,6 +96,8 @@ register(app, "import", import_)
 register(app, "reembed", reembed)
 register(app, "worker", worker)
 register(app, "spaces", spaces)
+register(app, "doctor", doctor)
+register(app, "maintain", maintain)
 register(app, "serve", serve)
 register(app, "migrate", migrate)
 register(app, "version", version)

@@ -1,12 +1,13 @@
 -- What of the storage is due: statistics, vacuum, indexes. The facts behind doctor, maintain and the views.
 
 -- Bytes that building an HNSW index needs per vector, measured on pgvector 0.8 with the default m = 16 (16, 384 and
--- 1536 dimensions: 748, 1484 and 3790); beyond maintenance_work_mem a build takes many times as long.
+-- 1536 dimensions: 748, 1484 and 3790), taken by the megabyte; beyond maintenance_work_mem a build takes many times as
+-- long.
 create or replace function remem._hnsw_build_bytes(dimensions int, vectors bigint) returns bigint
 language sql immutable parallel safe
 set search_path = pg_catalog, remem, pg_temp
 as $$
-  select vectors * (716 + 2 * dimensions)
+  select ceil(vectors * (716 + 2 * dimensions) / 1048576.0)::bigint * 1048576
 $$;
 comment on function remem._hnsw_build_bytes(int, bigint) is 'Memory in which an HNSW index is built at full speed.';
 

@@ -82,15 +82,30 @@ as $$
 $$;
 comment on function remem._owner_setting(text) is 'A setting as new sessions of the owner have it.';
 
+-- A search reads a few hundred places of its index, all over it.
+create or replace function remem._hnsw_memory(indexes bigint, buffers bigint) returns remem.check_row
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_large boolean := indexes > buffers;
+  v_enough text := format('%sMB', (2 ^ ceil(log(2, greatest(indexes * 1.25 / 1048576, 1)::numeric)))::bigint);
+begin
+  return ('hnsw_memory', case when v_large then 'warning' else 'ok' end,
+    format('vector indexes in use take %s, shared_buffers %s%s', pg_size_pretty(indexes), pg_size_pretty(buffers),
+      case when v_large then ': recalls read from disk; raise it and restart the server' end),
+    case when v_large then format('alter system set shared_buffers = %L;', v_enough) end)::remem.check_row;
+end
+$$;
+comment on function remem._hnsw_memory(bigint, bigint) is 'Whether vector indexes fit into the server''s memory.';
+
 create or replace function remem._doctor_memory(scope text) returns setof remem.check_row
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
   v_has bigint := pg_size_bytes(remem._owner_setting('maintenance_work_mem'));
-  v_buffers bigint := pg_size_bytes(current_setting('shared_buffers'));
   v_need record;
-  v_indexes bigint;
   v_enough text;
 begin
   select i.space, i.vectors, remem._hnsw_build_bytes(i.dimensions, i.vectors) as bytes into v_need
@@ -102,12 +117,8 @@ begin
       pg_size_pretty(v_need.bytes), case when v_need.bytes > v_has then ': with less it takes many times as long' end),
     case when v_need.bytes > v_has then format('alter role %I set maintenance_work_mem = %L;', current_user, v_enough) end)::remem.check_row;
 
-  v_indexes := (select coalesce(sum(i.index_bytes), 0) from remem._vector_indexes() i where i.used);
-  v_enough := format('%sMB', (2 ^ ceil(log(2, greatest(v_indexes * 1.25 / 1048576, 1)::numeric)))::bigint);
-  return next ('hnsw_memory', case when v_indexes > v_buffers then 'warning' else 'ok' end,
-    format('vector indexes in use take %s, shared_buffers %s%s', pg_size_pretty(v_indexes), pg_size_pretty(v_buffers),
-      case when v_indexes > v_buffers then ': recalls read from disk; raise it and restart the server' end),
-    case when v_indexes > v_buffers then format('alter system set shared_buffers = %L;', v_enough) end)::remem.check_row;
+  return next remem._hnsw_memory((select coalesce(sum(i.index_bytes), 0)::bigint from remem._vector_indexes() i where i.used),
+    pg_size_bytes(current_setting('shared_buffers')));
 end
 $$;
 comment on function remem._doctor_memory(text) is 'Memory for building and for searching vector indexes.';

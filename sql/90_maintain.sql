@@ -52,10 +52,19 @@ as $$
 declare
   c_batch constant int := 1000;
   v_count bigint;
+  v_workspace record;
 begin
-  n := (select count(remem._recover_runs(w.workspace)) from remem.workspace w
-    where exists (select from remem.job_run r where r.workspace = w.workspace and r.state = 'started' and r.lease_until < clock_timestamp()));
-  done := false;
+  n := 0; done := false;
+  for v_workspace in
+    select w.workspace, r.runs from remem.workspace w cross join lateral (
+      select array_agg(x.run_id) as runs from remem.job_run x
+      where x.workspace = w.workspace and x.state = 'started' and x.lease_until < clock_timestamp()) r
+    where r.runs is not null
+  loop
+    perform remem._recover_runs(v_workspace.workspace);
+    n := n + (select count(*) from remem.job_run r
+      where r.workspace = v_workspace.workspace and r.run_id = any (v_workspace.runs) and r.state = 'failed');
+  end loop;
   while clock_timestamp() < until loop
     delete from remem.job_run r where r.ctid = any (array(
       select o.ctid from remem.workspace w cross join unnest(array['completed', 'failed']) s (state)

@@ -27,7 +27,7 @@ def document(done: Done) -> dict[str, Any]:
     return found | {"checks": {row["check_name"]: row for row in found["checks"]}}
 
 
-@pytest.mark.covers("RE30", "RP68")
+@pytest.mark.covers("RE30")
 def test_a_sound_installation_ends_with_zero(db: Connection, cli: Cli, tmp_path: Path) -> None:
     remember(db, "w", "We retry three times.")
     done = cli("doctor")

@@ -90,7 +90,6 @@ def _database(
     from remem_pg.obstacles import fetch
 
     conn.read_only = True
-    conn.add_notice_handler(lambda notice: None)
     rows = [CheckRow("server", "ok", place), _clock(conn)]
     if fetch(conn, "select to_regprocedure('remem.version()')")[0] is None:
         where = f"Remem is not installed in {place}"

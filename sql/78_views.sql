@@ -26,7 +26,7 @@ select w.workspace, l.tier, count(*) as recalls, count(*) filter (where l.return
   round(percentile_cont(0.95) within group (order by l.ms)::numeric, 2) as p95_ms, round(max(l.ms)::numeric, 2) as max_ms, max(l.at) as last_at
 from remem.workspace w
 cross join lateral (
-  select r.tier, r.returned, r.degraded, r.at, (r.timings ->> 'total')::float8 as ms
+  select r.tier, r.returned, r.degraded, r.at, round(least(greatest((r.timings ->> 'total')::numeric, 0), 1e9), 3)::float8 as ms
   from remem.recall_log r where r.workspace = w.workspace and r.at > now() - interval '1 day'
 ) l
 group by w.workspace, l.tier;

@@ -1,5 +1,14 @@
 -- What of the storage is due: statistics, vacuum, indexes. The facts behind doctor, maintain and the views.
 
+-- How long a logged recall took. A client says it: any number that JSON has may stand there.
+create or replace function remem._total_ms(timings jsonb) returns float8
+language sql immutable parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select round(least(greatest((timings ->> 'total')::numeric, 0), 1e9), 3)::float8
+$$;
+comment on function remem._total_ms(jsonb) is 'Milliseconds of a logged recall; null where nobody said.';
+
 -- Bytes that building an HNSW index needs per vector, measured on pgvector 0.8 with the default m = 16 (16, 384 and
 -- 1536 dimensions: 748, 1484 and 3790), taken by the megabyte; beyond maintenance_work_mem a build takes many times as
 -- long.

@@ -97,7 +97,7 @@ begin
   into v_bypass from pg_roles r where r.rolname = v_caller;
   select string_agg(format('%s %s', g.level, case g.workspace when '' then 'everywhere' else 'in this workspace' end), ', ' order by g.workspace)
   into v_grants from remem.access_grant g where g.workspace in ('', scope) and remem._holds(g);
-  return next ('role', 'ok', case when v_bypass = '' then format('%s may %s and reads no table', v_caller, v_grants)
+  return next ('role', 'ok', case when v_bypass = '' then format('%s: %s; it reads no table itself', v_caller, v_grants)
     else format('%s is %s: it reads and writes every table, past all grants. Applications should connect as a role with a grant', v_caller, v_bypass)
     end, null)::remem.check_row;
 

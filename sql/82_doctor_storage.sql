@@ -173,7 +173,7 @@ begin
     percentile_cont(0.95) within group (order by l.ms) filter (where l.tier = 'cold') as p95
   into v_log
   from (
-    select w.workspace, r.tier, (r.timings ->> 'total')::float8 as ms,
+    select w.workspace, r.tier, remem._total_ms(r.timings) as ms,
       exists (select from jsonb_each(r.arms) a where a.value ->> 'state' = 'failed') as failed
     from remem.workspace w cross join lateral (
       select l.tier, l.timings, l.arms from remem.recall_log l

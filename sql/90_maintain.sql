@@ -152,8 +152,8 @@ begin
     insert into remem.recall_day (workspace, day, tier, recalls, empty, degraded, failed, p50_ms, p95_ms, max_ms)
     select _fold_log.workspace, v_day, l.tier, count(*), count(*) filter (where l.returned = 0), count(*) filter (where l.degraded <> '{}'),
       count(*) filter (where exists (select from jsonb_each(l.arms) a where a.value ->> 'state' = 'failed')),
-      percentile_cont(0.5) within group (order by (l.timings ->> 'total')::float8),
-      percentile_cont(0.95) within group (order by (l.timings ->> 'total')::float8), max((l.timings ->> 'total')::float8)
+      percentile_cont(0.5) within group (order by remem._total_ms(l.timings)),
+      percentile_cont(0.95) within group (order by remem._total_ms(l.timings)), max(remem._total_ms(l.timings))
     from remem.recall_log l
     where l.workspace = _fold_log.workspace and l.at >= v_day::timestamp at time zone 'UTC' and l.at < (v_day + 1)::timestamp at time zone 'UTC'
     group by l.tier

@@ -78,10 +78,11 @@ def maintain(
     import psycopg
 
     from remem_pg import upkeep
-    from remem_pg.errors import from_psycopg
+    from remem_pg.errors import NotInstalled, from_psycopg
 
-    where = target(settings)
-    assert where.dsn is not None
+    where = target(settings, start=False)
+    if where.dsn is None:
+        raise NotInstalled(f"{where.place} does not exist yet")
     try:
         with psycopg.connect(where.dsn, autocommit=True, prepare_threshold=None) as conn:
             rows = upkeep.maintain(conn, budget, dry_run=dry_run, heard=settings.note)

@@ -154,7 +154,7 @@ def test_who_is_no_administrator_hears_of_the_workspace(
     done = cli("doctor", "--json")
     assert done.returncode == 0, done.stdout
     checks = document(done)["checks"]
-    assert checks["role"]["detail"] == f"{role} may read in this workspace and reads no table"
+    assert checks["role"]["detail"] == f"{role}: read in this workspace; it reads no table itself"
     assert "size" not in checks and "embeddings:hash" in checks
     other = cli("doctor", "--workspace", "other", "--json")
     assert other.returncode == 1

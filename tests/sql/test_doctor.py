@@ -66,7 +66,7 @@ def test_an_administrator_who_owns_nothing_sees_the_whole_database(
     db.execute("select remem.grant_access(%s, null, 'admin')", [admin])
     found = checks(connect(admin))
     assert set(found) == NAMES
-    assert found["role"].detail == f"{admin} may admin everywhere and reads no table"
+    assert found["role"].detail == f"{admin}: admin everywhere; it reads no table itself"
 
 
 def test_a_reader_sees_its_workspace_and_nothing_of_others(

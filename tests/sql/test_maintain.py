@@ -100,6 +100,22 @@ def test_the_log_of_a_workspace_that_is_no_more_is_pruned_too(db: Connection) ->
     assert logged(db, "never was") == 1
 
 
+@pytest.mark.parametrize("total", ["1e400", "-1e400", "1e-400", "3"])
+def test_whatever_number_a_client_logs_as_its_time_can_be_summed_up(
+    db: Connection, total: str
+) -> None:
+    remember(db, "w", "We retry three times.")
+    db.execute(
+        "select remem.log_recall('w', 'cold', 8, 1, timings => %s::jsonb)",
+        [f'{{"total": {total}}}'],
+    )
+    checks(db)
+    db.execute("select * from remem.recall_latency")
+    db.execute("update remem.recall_log set at = at - interval '3 days'")
+    assert maintained(db)["recall_day"] == ("done", 1)
+    assert 0 <= float(str(days(db)[0][6])) <= 1e9
+
+
 def test_dropping_a_workspace_takes_its_days_along(used: Connection) -> None:
     maintained(used)
     used.execute("select remem.drop_workspace('w')")

@@ -33,7 +33,7 @@ def objects(conn: Connection) -> list[str]:
 def name(server: Server) -> Iterator[str]:
     def fill(conn: Connection) -> None:
         before = objects(conn)
-        many_workspaces(conn, COUNT)
+        many_workspaces(conn, COUNT, each=10)
         assert objects(conn) == before
         conn.execute("vacuum analyze")
 
@@ -48,16 +48,16 @@ def crowded(server: Server, name: str) -> Iterator[Connection]:
 
 
 def test_recall_finds_a_workspaces_own_rows(crowded: Connection) -> None:
-    for n in (1, 2500, COUNT):
+    for n in (20, 2500, COUNT):
         hits = recall(crowded, f"ws{n}", "which heron is grey?")
         assert [hit.body for hit in hits] == [f"The heron of pond {n} is grey."]
 
 
 def test_one_is_deleted_and_the_others_stay(crowded: Connection) -> None:
-    crowded.execute("select remem.drop_workspace('ws7')")
-    assert value(crowded, "select count(*) from remem.memory where workspace = 'ws7'") == 0
+    crowded.execute("select remem.drop_workspace('ws10')")
+    assert value(crowded, "select count(*) from remem.memory where workspace = 'ws10'") == 0
     assert value(crowded, "select count(*) from remem.workspace") == COUNT - 1
-    assert recall(crowded, "ws8", "heron")
+    assert recall(crowded, "ws20", "heron")
 
 
 def test_doctor_looks_at_all_of_them_at_once(crowded: Connection) -> None:
@@ -84,8 +84,8 @@ def test_upkeep_goes_through_all_of_them(crowded: Connection) -> None:
 def test_installing_again_does_not_depend_on_them(
     server: Server, name: str, crowded: Connection
 ) -> None:
-    crowded.execute("select remem.grant_access('pg_monitor', 'ws1', 'read')")
+    crowded.execute("select remem.grant_access('pg_monitor', 'ws20', 'read')")
     before = objects(crowded)
     assert migrate(server.owner_dsn(name)).applied == ()
     assert objects(crowded) == before
-    assert recall(crowded, "ws1", "heron")
+    assert recall(crowded, "ws20", "heron")

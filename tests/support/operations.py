@@ -55,12 +55,15 @@ def maintained(conn: Connection, budget: str = "30 seconds") -> dict[str, tuple[
     return {task: (state, n) for task, state, n, _, command in rows if command is None}
 
 
-def many_workspaces(conn: Connection, count: int) -> None:
-    """So many workspaces of one memory each, written as anybody writes them."""
+def many_workspaces(conn: Connection, count: int, each: int = 1) -> None:
+    """So many workspaces, with a memory in one of each so many, made as anybody makes them."""
+    conn.execute(
+        "select count(remem.create_workspace('ws' || g)) from generate_series(1, %s) g", [count]
+    )
     conn.execute(
         "select count(remem.remember('ws' || g, 'The heron of pond ' || g || ' is grey.'))"
-        " from generate_series(1, %s) g",
-        [count],
+        " from generate_series(%s::int, %s::int, %s::int) g",
+        [each, count, each],
     )
 
 

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from evals import ablation as ablations
+from evals import mixed as mixes
 from evals import plan as plans
 from evals import reembed as reembeds
 from evals import report, scale_report
@@ -274,6 +275,36 @@ def reembed(
         report.print_json(document)
     else:
         typer.echo(reembeds.page(document))
+
+
+@app.command()
+def mixed(
+    seconds: Annotated[float, typer.Option(min=1, help="How long everybody works.")] = 60,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of tables.")
+    ] = False,
+    dsn: Annotated[
+        str | None,
+        typer.Option(
+            help="An empty database to use, as for locomo; without it, an embedded server."
+        ),
+    ] = None,
+) -> None:
+    """Writers, readers, re-embedders, a correcter, a forgetter and a change of language at once;
+    fails when anything is raised, deadlocks, or is inconsistent afterwards."""
+    progress = Console(stderr=True, highlight=False)
+    try:
+        with database(dsn) as where:
+            document = mixes.run(where, seconds, progress.print)
+    except (RememError, OSError) as error:
+        progress.print(str(error), style="red", markup=False)
+        raise typer.Exit(1) from error
+    if as_json:
+        report.print_json(document)
+    else:
+        typer.echo(mixes.page(document))
+    if not mixes.is_clean(document):
+        raise typer.Exit(1)
 
 
 if __name__ == "__main__":

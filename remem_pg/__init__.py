@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from remem_pg.rerank import LateInteraction, Reranker
     from remem_pg.rerank_cross import CrossEncoder
     from remem_pg.rerank_http import HttpReranker
+    from remem_pg.tenancy_models import Grant, ReindexReport, WorkspaceInfo
     from remem_pg.worker import Worker, WorkerReport
 
 __all__ = [
@@ -82,6 +83,7 @@ __all__ = [
     "EmbeddingUnavailable",
     "ForgetReport",
     "FunctionProvider",
+    "Grant",
     "Hit",
     "Hooks",
     "HttpReranker",
@@ -105,6 +107,7 @@ __all__ = [
     "RecallResult",
     "Record",
     "ReembedResult",
+    "ReindexReport",
     "Remem",
     "RememError",
     "Reranker",
@@ -122,6 +125,7 @@ __all__ = [
     "Version",
     "Worker",
     "WorkerReport",
+    "WorkspaceInfo",
     "__version__",
 ]
 
@@ -150,6 +154,9 @@ _HOME = {
     "Coverage": "remem_pg.reembed_models",
     "ReembedResult": "remem_pg.reembed_models",
     "SpaceStatus": "remem_pg.reembed_models",
+    "Grant": "remem_pg.tenancy_models",
+    "ReindexReport": "remem_pg.tenancy_models",
+    "WorkspaceInfo": "remem_pg.tenancy_models",
     "Worker": "remem_pg.worker",
     "WorkerReport": "remem_pg.worker",
     "Hooks": "remem_pg.hooks",

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 from remem_pg import async_connection, settle, side_by_side, steps
 from remem_pg.async_connection import Connection, Source
 from remem_pg.calls import Call
-from remem_pg.errors import ServerUnavailable
+from remem_pg.errors import ServerUnavailable, TenantNotSet
 from remem_pg.steps import Session
 
 T = TypeVar("T")
@@ -64,6 +64,16 @@ async def _perform(
 
 
 async def _run(source: Source, session: Session, call: Call[Any], conn: Connection | None) -> Any:
+    try:
+        return await _send(source, session, call, conn)
+    except TenantNotSet:
+        # the database turned strict since the handshake; refused, so nothing has happened yet
+        if not session.learns_strict() or conn is not None or source.in_transaction():
+            raise
+        return await _send(source, session, call, conn)
+
+
+async def _send(source: Source, session: Session, call: Call[Any], conn: Connection | None) -> Any:
     call, tenant = session.narrowed(call)
     if conn is not None:
         return call.parse(await async_connection.execute(conn, call, tenant))

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from remem_pg.errors import NoAccess, RememError, from_psycopg
@@ -260,26 +259,10 @@ def find_embedding(spec: str | None) -> Embedding:
 
 def local_models() -> dict[str, Any]:
     """The models on this machine: ``cache``, ``models`` (name, complete), ``weights_present``,
-    ``last_download`` (status, error), ``retry``, ``missing_libraries``.
+    ``last_download`` (status, error), ``retry``, ``missing_libraries``."""
+    from remem_pg.embedding.managed import report
 
-    Where this package downloads models, that part of it reports; otherwise the cache is listed.
-    """
-    try:
-        report = import_module("remem_pg.embedding.managed").report
-    except (ImportError, AttributeError):
-        return _listed_models()
     return dict(report())
-
-
-def _listed_models() -> dict[str, Any]:
-    from remem_pg.embedding.resolve import model_cache
-
-    try:
-        names = sorted(path.name for path in model_cache().iterdir() if path.is_dir())
-    except OSError:
-        names = []
-    models = [{"name": name, "complete": True} for name in names]
-    return {"cache": str(model_cache()), "models": models, "weights_present": bool(models)}
 
 
 def _embedding_rows(embedding: Embedding, models: dict[str, Any]) -> Iterator[CheckRow]:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 from remem_pg import connection, settle, steps
 from remem_pg.calls import Call
 from remem_pg.connection import Connection, Source
-from remem_pg.errors import ServerUnavailable
+from remem_pg.errors import ServerUnavailable, TenantNotSet
 from remem_pg.steps import Session
 
 T = TypeVar("T")
@@ -57,6 +57,16 @@ def _perform(source: Source, session: Session, step: steps.Step, conn: Connectio
 
 
 def _run(source: Source, session: Session, call: Call[Any], conn: Connection | None) -> Any:
+    try:
+        return _send(source, session, call, conn)
+    except TenantNotSet:
+        # the database turned strict since the handshake; refused, so nothing has happened yet
+        if not session.learns_strict() or conn is not None or source.in_transaction():
+            raise
+        return _send(source, session, call, conn)
+
+
+def _send(source: Source, session: Session, call: Call[Any], conn: Connection | None) -> Any:
     call, tenant = session.narrowed(call)
     if conn is not None:
         return call.parse(connection.execute(conn, call, tenant))

@@ -194,6 +194,8 @@ class Hit(_Record):
     duplicates: Any = None
     expanded_from: UUID | None = None
     degraded: list[str] | None = None
+    scope: str | None = None
+    scope_ref: str | None = None
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:

@@ -176,7 +176,8 @@ as $$
       'importance', item.importance, 'confidence', item.confidence, 'pinned', item.pinned,
       'important', case when item.pinned or item.importance >= 0.8 then true end,  -- what an index can look up
       'unresolved', item.unresolved, 'session_ref', item.session_ref, 'turn_no', item.turn_no,
-      'speaker', item.speaker, 'occurred_at', item.occurred_at, 'valid_from', item.valid_from, 'valid_to', item.valid_to))
+      'speaker', item.speaker, 'occurred_at', item.occurred_at, 'valid_from', item.valid_from, 'valid_to', item.valid_to,
+      'created_at', now(), 'freshness', 'current'))
     || case when item.metadata is null then '{}' else jsonb_build_object('metadata', item.metadata) end
 $$;
 comment on function remem._item_attrs(text, remem.memory_item) is 'The document that jsonpath filters are applied to.';

@@ -48,6 +48,7 @@ begin
         remem._error_value(v_code, v_message, v_detail, v_hint))::remem.memory_ref;
     end;
   end loop;
+  v_prepared := remem._embed_items(v_space, v_prepared);
   perform remem._lock_keys(workspace, v_prepared);
   -- The sessions written to, and those that a superseded version leaves.
   select l.refs, l.session_nos into v_session_refs, v_session_nos

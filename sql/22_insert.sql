@@ -109,6 +109,9 @@ begin
   if v_count < cardinality(items) then
     perform remem._raise('RM102', '{"argument": "ref"}', 'Another writer changed a ref: try again');
   end if;
+  if not workspace.scoped and exists (select from unnest(items) p where (p.item).scope <> 'global') then
+    update remem.workspace w set scoped = true where w.workspace = workspace.workspace and not w.scoped;
+  end if;
   perform remem._add_live(workspace, items, v_nos, session_nos, turn_nos);
   perform remem._carry_relations(workspace.workspace, old_nos, v_nos);
   return query

@@ -185,7 +185,7 @@ begin
   set pinned = v_new.pinned, unresolved = v_new.unresolved, importance = v_new.importance, freshness = v_new.freshness,
       confidence = v_new.confidence, provenance = v_new.provenance,
       attrs = jsonb_strip_nulls(m.attrs - 'metadata' || jsonb_build_object('pinned', v_new.pinned, 'unresolved', v_new.unresolved,
-          'importance', v_new.importance, 'confidence', v_new.confidence,
+          'importance', v_new.importance, 'confidence', v_new.confidence, 'freshness', v_new.freshness,
           'important', case when v_new.pinned or v_new.importance >= 0.8 then true end))
         || case when m.attrs ? 'metadata' then jsonb_build_object('metadata', m.attrs -> 'metadata') else '{}' end,
       updated_at = now(), changed_xid = pg_current_xact_id()

@@ -19,6 +19,7 @@ as $$
     ('forgotten_fingerprint_idx', 'CREATE INDEX CONCURRENTLY forgotten_fingerprint_idx ON remem.forgotten USING btree (workspace, fingerprint)'),
     ('forgotten_pkey', 'alter table remem.forgotten add constraint forgotten_pkey PRIMARY KEY (workspace, memory_no)'),
     ('forgotten_ref_idx', 'CREATE INDEX CONCURRENTLY forgotten_ref_idx ON remem.forgotten USING btree (workspace, ref) WHERE (ref IS NOT NULL)'),
+    ('frequent_word_pkey', 'alter table remem.frequent_word add constraint frequent_word_pkey PRIMARY KEY (workspace, lexeme)'),
     ('generic_word_pkey', 'alter table remem.generic_word add constraint generic_word_pkey PRIMARY KEY (workspace, word, language)'),
     ('job_run_pkey', 'alter table remem.job_run add constraint job_run_pkey PRIMARY KEY (workspace, run_id)'),
     ('job_run_state_idx', 'CREATE INDEX CONCURRENTLY job_run_state_idx ON remem.job_run USING btree (workspace, state, started_at DESC)'),

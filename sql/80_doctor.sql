@@ -18,8 +18,8 @@ begin
     perform remem._authorize(workspace, 'read');
   end if;
   foreach v_group in array case when workspace is null
-    then '{server,access,spaces,jobs,text,vector_indexes,indexes,memory,tables,recalls,upkeep}'::text[]
-    else '{server,access,spaces,jobs,text}' end
+    then '{server,access,spaces,model,jobs,text,vector_indexes,indexes,memory,tables,recalls,upkeep}'::text[]
+    else '{server,access,spaces,model,jobs,text}' end
   loop
     begin
       return query execute format('select * from remem._doctor_%s($1)', v_group) using workspace;
@@ -143,10 +143,9 @@ as $$
 declare
   v_found record;
 begin
-  -- By the document, because a mark of rows not yet analysed anew is a column that an older database lacks.
   select count(*) as n, count(*) filter (where w.stale) as stale, min(w.workspace) filter (where w.stale) as example into v_found
   from (
-    select w.workspace, w.analyser <> remem._analyser_name(w.language) or to_jsonb(w) ->> 'reindexed_to' is not null as stale
+    select w.workspace, remem._text_index(w) <> 'current' as stale
     from remem.workspace w where scope is null or w.workspace = scope) w;
   return next ('text_index', case when v_found.stale > 0 then 'warning' else 'ok' end, case when v_found.stale > 0
     then format('%s of %s workspaces were indexed by other text rules, in whole or in part: word scores are less exact', v_found.stale, v_found.n)

@@ -103,6 +103,35 @@ end
 $$;
 comment on function remem._doctor_spaces(text) is 'Identity, coverage and backlog of embedding spaces.';
 
+-- The model inside the database, where somebody put one there.
+create or replace function remem._doctor_model(scope text) returns setof remem.check_row
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_model jsonb := remem._server_model();
+  v_space remem.embedding_space;
+  v_others bigint;
+begin
+  if v_model is null then
+    return next case when exists (select from pg_namespace n where n.nspname = 'remem_plpython')
+      then ('server_model', 'warning', 'the schema remem_plpython is not used: superusers have to own all of it', 'remem install-plpython')::remem.check_row
+      else ('server_model', 'ok', 'no model in the database: clients and workers embed', null)::remem.check_row end;
+    return;
+  end if;
+  select s.* into v_space from remem.embedding_space s where s.fingerprint = remem._fingerprint(v_model);
+  v_others := (select count(*) from remem.workspace w
+    where (scope is null or w.workspace = scope) and w.space_no not in (1, coalesce(v_space.space_no, 0)));
+  return next ('server_model', case when v_space.space_no is null then 'warning' else 'ok' end,
+    format('%s, %s dimensions: %s', v_model ->> 'name', v_model ->> 'dimensions', case
+      when v_space.space_no is null then 'its space is not known any more'
+      when v_others > 0 then format('SQL embeds with it where the space is %s; %s workspaces are in another', v_space.name, v_others)
+      else format('SQL embeds with it in the space %s', v_space.name) end),
+    case when v_space.space_no is null then 'select remem.register_space(remem_plpython.describe());' end)::remem.check_row;
+end
+$$;
+comment on function remem._doctor_model(text) is 'The model inside the database.';
+
 -- The last runs, what is stuck and what was set aside. The laterals are probes of job_run_state_idx, three a workspace.
 create or replace function remem._doctor_jobs(scope text) returns setof remem.check_row
 language plpgsql stable

@@ -70,7 +70,8 @@ Embedding = Annotated[
     typer.Option(
         "--embedding",
         metavar="SPEC",
-        help="auto, hash, minilm, none or a model directory. Also from REMEM_EMBEDDING.",
+        help="auto, hash, neural, minilm, none, a model directory or the https address of an "
+        "endpoint. Also from REMEM_EMBEDDING.",
         rich_help_panel=_PANEL,
         show_default=False,
     ),
@@ -138,6 +139,10 @@ class Settings:
         """One dim line on standard error, silent with ``--json``."""
         if not self.json:
             self.err.print(text, style="dim", soft_wrap=True)
+
+    def announce(self, text: str) -> None:
+        """One line on standard error, also with ``--json``: what somebody may want to stop."""
+        self.err.print(text, style="dim", soft_wrap=True)
 
 
 def print_json(document: Any) -> None:

@@ -9,6 +9,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from tests.support.consistency import problems
+from tests.support.jobs import claim, complete, finish, register, start
 from tests.support.lifecycle import change, rows
 from tests.support.memories import (
     Connection,
@@ -162,3 +163,24 @@ def test_not_by_bringing_a_vector(db: Connection) -> None:
     assert remember_many(db, "w", [item])[0].outcome == "forgotten"
     assert value(db, "select count(*) from remem.embedding_1") == 1
     assert problems(db) == []
+
+
+def test_not_through_a_re_embedding(ended: Connection) -> None:
+    """Nothing of it is handed out to be embedded, and the new space does not know it."""
+    register(ended)
+    start(ended)
+    while jobs := claim(ended):
+        assert BODY not in " ".join(job.text for job in jobs)
+        complete(ended, jobs)
+    assert finish(ended)
+    query = {"embedding": [1.0, 0.0, 0.0], "space": "new"}
+    for mode in ("auto", "vector", "retrieval_only"):
+        assert recall(ended, "w", QUESTION, k=50, mode=mode, **query)
+        assert not there(ended, mode=mode, **query)
+
+
+@pytest.mark.parametrize("arm", ["vector", "lexical"])
+def test_not_through_a_fallback_of_a_filter(ended: Connection, arm: str) -> None:
+    for filter in ('$.ref == "staging"', '$.kind == "decision"', "exists($.kind)"):
+        for kind in (None, "decision", "task"):
+            assert not there(ended, arms=[arm], filter=filter, kind=kind, graph="always")

@@ -65,3 +65,22 @@ def test_names_of_older_memories_are_found_once_they_are_rebuilt(landed: Connect
         """ options => '{"arms": ["pointer"]}') #>> '{arms,pointer,found}'"""
     ).fetchone()
     assert found == ("1",)
+
+
+def test_filters_see_of_older_memories_what_they_see_of_new_ones(landed: Connection) -> None:
+    landed.execute(
+        "select remem.remember('owned', 'The host is heron.', scope => 'user', scope_ref => 'ann')"
+    )
+    install.migrate(landed)
+    landed.execute("select remem.remember('acme', 'A new memory.', ref => 'new')")
+    landed.execute("set timezone = 'UTC'")
+    rows = landed.execute(
+        "select attrs ->> 'created_at', to_jsonb(created_at) #>> '{}', attrs ->> 'freshness',"
+        " freshness from remem.memory"
+    ).fetchall()
+    assert len(rows) == 5
+    for created, expected, label, freshness in rows:
+        assert (created, label) == (expected, freshness)
+    flags = landed.execute("select workspace, scoped from remem.workspace order by 1").fetchall()
+    assert flags == [("acme", False), ("owned", True)]
+    assert landed.execute("select count(*) from remem.recall('owned', 'host')").fetchone() == (0,)

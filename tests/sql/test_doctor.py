@@ -13,7 +13,8 @@ from tests.support.operations import checks, flush, heals, log, many_workspaces,
 
 NAMES = {
     *("postgres", "pgvector", "extensions", "remem", "clock", "role", "tenant_mode", "grants"),
-    *("privileges", "space", "embeddings:hash", "catalog_embeddings", "jobs", "stuck_jobs"),
+    *("privileges", "space", "embeddings:hash", "catalog_embeddings", "server_model"),
+    *("jobs", "stuck_jobs"),
     *("set_aside", "text_index", "vector_index:hash", "indexes", "maintenance_work_mem"),
     *("hnsw_memory", "statistics", "vacuum", "size", "recall_latency", "recall_failures", "cache"),
     *("recall_log", "upkeep"),
@@ -240,11 +241,32 @@ def test_a_topic_without_its_vector_is_named(db: Connection) -> None:
         assert (found.status, found.detail[:10]) == ("warning", "1 topics a")
 
 
+def test_the_model_inside_the_database_is_told(db: Connection, su: Connection) -> None:
+    assert checks(db)["server_model"].detail.startswith("no model in the database")
+    owner = db.info.user
+    for query in (
+        "create schema remem_plpython",
+        "create function remem_plpython.describe() returns jsonb language sql immutable"
+        """ as $$select '{"name": "tiny", "backend": "b", "asset": "a",
+        "dimensions": 3}'::jsonb$$""",
+        "create function remem_plpython.embed(texts text[]) returns real[] language sql"
+        " as 'select array[1, 0, 0]::real[]'",
+        f"grant usage on schema remem_plpython to {owner}",
+    ):
+        su.execute(query.encode())
+    assert "its space is not known any more" in heals(db, "server_model").detail
+    assert checks(db)["server_model"].detail == (
+        "tiny, 3 dimensions: SQL embeds with it in the space tiny"
+    )
+    su.execute(f"alter schema remem_plpython owner to {owner}".encode())
+    found = checks(db)["server_model"]
+    assert (found.status, found.remedy) == ("warning", "remem install-plpython")
+
+
 def test_a_workspace_of_other_text_rules_is_named(db: Connection) -> None:
     remember(db, "w", "We retry three times.")
     db.execute("update remem.workspace set analyser = 'english/0/pg9'")
-    found = checks(db)["text_index"]
-    assert found.status == "warning" and found.detail.startswith("1 of 1 workspaces")
+    assert heals(db, "text_index").detail.startswith("1 of 1 workspaces")
 
 
 # -- storage ---------------------------------------------------------------------------------------

@@ -63,17 +63,15 @@ def test_weights_that_are_incomplete_or_cannot_be_used_are_named(
     assert "not usable without onnxruntime" in found.detail
 
 
-def test_without_a_part_that_downloads_the_cache_is_listed(
+def test_what_this_machine_really_has_can_be_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert not doctor._listed_models()["weights_present"]
+    found = {r.check_name: r for r in doctor.examine(None, "a server", "w", "hash").rows}
+    assert found["client_models"].detail == f"cache {tmp_path}/remem/models: no weights"
     (tmp_path / "remem" / "models" / "mine").mkdir(parents=True)
-    found = doctor._listed_models()
-    assert (found["cache"], found["models"]) == (
-        str(tmp_path / "remem" / "models"),
-        [{"name": "mine", "complete": True}],
-    )
+    found = {r.check_name: r for r in doctor.examine(None, "a server", "w", "hash").rows}
+    assert "incomplete: mine" in found["client_models"].detail
 
 
 def test_a_client_without_vectors_is_content(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         SpaceInfo,
         Version,
     )
+    from remem_pg.operations_models import CheckRow, MaintainRow
     from remem_pg.reembed_models import Coverage, ReembedResult, SpaceStatus
     from remem_pg.rerank import LateInteraction, Reranker
     from remem_pg.rerank_cross import CrossEncoder
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsyncRemem",
+    "CheckRow",
     "ClaimLost",
     "Conflict",
     "ConflictCandidate",
@@ -87,6 +89,7 @@ __all__ = [
     "HttpReranker",
     "InvalidArgument",
     "LateInteraction",
+    "MaintainRow",
     "MarkdownProvider",
     "Memory",
     "MemoryInput",
@@ -146,6 +149,8 @@ _HOME = {
     "HttpReranker": "remem_pg.rerank_http",
     "LateInteraction": "remem_pg.rerank",
     "Reranker": "remem_pg.rerank",
+    "CheckRow": "remem_pg.operations_models",
+    "MaintainRow": "remem_pg.operations_models",
     "Coverage": "remem_pg.reembed_models",
     "ReembedResult": "remem_pg.reembed_models",
     "SpaceStatus": "remem_pg.reembed_models",

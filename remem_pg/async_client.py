@@ -36,6 +36,7 @@ from remem_pg.models import (
     SpaceInfo,
     Version,
 )
+from remem_pg.operations_methods import AsyncOperationsMethods
 from remem_pg.reembed_methods import AsyncReembedMethods
 from remem_pg.result_cache import ResultCache, Tiers
 from remem_pg.tenancy import AsyncTenancyMethods
@@ -59,7 +60,11 @@ Refs = list[MemoryRef]
 
 
 class AsyncRemem(
-    AsyncContextMethods, AsyncLifecycleMethods, AsyncReembedMethods, AsyncTenancyMethods
+    AsyncContextMethods,
+    AsyncLifecycleMethods,
+    AsyncReembedMethods,
+    AsyncTenancyMethods,
+    AsyncOperationsMethods,
 ):
     """The memories of one workspace.
 

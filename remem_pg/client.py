@@ -35,6 +35,7 @@ from remem_pg.models import (
     SpaceInfo,
     Version,
 )
+from remem_pg.operations_methods import OperationsMethods
 from remem_pg.reembed_methods import ReembedMethods
 from remem_pg.result_cache import ResultCache, Tiers
 from remem_pg.tenancy import TenancyMethods
@@ -57,7 +58,7 @@ Memories = list[Memory]
 Refs = list[MemoryRef]
 
 
-class Remem(ContextMethods, LifecycleMethods, ReembedMethods, TenancyMethods):
+class Remem(ContextMethods, LifecycleMethods, ReembedMethods, TenancyMethods, OperationsMethods):
     """The memories of one workspace.
 
     Args:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from remem_pg.hooks import Hooks, RecallRequest
     from remem_pg.models import (
+        BulkReport,
         ConflictCandidate,
         DropReport,
         ForgetReport,
@@ -63,10 +64,12 @@ if TYPE_CHECKING:
     from remem_pg.rerank_cross import CrossEncoder
     from remem_pg.rerank_http import HttpReranker
     from remem_pg.tenancy_models import Grant, ReindexReport, WorkspaceInfo
+    from remem_pg.transfer import ExportReport, ImportReport
     from remem_pg.worker import Worker, WorkerReport
 
 __all__ = [
     "AsyncRemem",
+    "BulkReport",
     "CheckRow",
     "ClaimLost",
     "Conflict",
@@ -81,12 +84,14 @@ __all__ = [
     "EmbeddedUnavailable",
     "EmbeddingModel",
     "EmbeddingUnavailable",
+    "ExportReport",
     "ForgetReport",
     "FunctionProvider",
     "Grant",
     "Hit",
     "Hooks",
     "HttpReranker",
+    "ImportReport",
     "InvalidArgument",
     "LateInteraction",
     "MaintainRow",
@@ -154,6 +159,8 @@ _HOME = {
     "Coverage": "remem_pg.reembed_models",
     "ReembedResult": "remem_pg.reembed_models",
     "SpaceStatus": "remem_pg.reembed_models",
+    "ExportReport": "remem_pg.transfer",
+    "ImportReport": "remem_pg.transfer",
     "Grant": "remem_pg.tenancy_models",
     "ReindexReport": "remem_pg.tenancy_models",
     "WorkspaceInfo": "remem_pg.tenancy_models",
@@ -163,6 +170,7 @@ _HOME = {
     "RecallRequest": "remem_pg.hooks",
     **dict.fromkeys(
         (
+            "BulkReport",
             "ConflictCandidate",
             "DropReport",
             "ForgetReport",

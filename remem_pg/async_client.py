@@ -24,6 +24,7 @@ from remem_pg import (
     wire,
 )
 from remem_pg.after_recall import AfterRecall
+from remem_pg.bulk_methods import AsyncBulkMethods
 from remem_pg.context.methods import AsyncContextMethods
 from remem_pg.embedder import Embedder
 from remem_pg.lifecycle import AsyncLifecycleMethods
@@ -65,6 +66,7 @@ class AsyncRemem(
     AsyncReembedMethods,
     AsyncTenancyMethods,
     AsyncOperationsMethods,
+    AsyncBulkMethods,
 ):
     """The memories of one workspace.
 

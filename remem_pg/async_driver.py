@@ -52,6 +52,13 @@ async def _perform(
             return await side_by_side.perform(step, lambda call: _run(source, session, call, None))
         case steps.InTransaction():
             return conn is not None or source.in_transaction()
+        case steps.Copy(sql, blocks):
+            assert conn is not None, "a copy belongs into a transaction"
+            return await async_connection.copy(conn, sql, blocks)
+        case steps.CopyOut(call, sink):
+            assert conn is not None, "a copy belongs into a transaction"
+            call, tenant = session.narrowed(call)
+            return await async_connection.copy_out(conn, call, sink, tenant)
         case steps.Together(flow):
             if conn is not None:
                 async with async_connection.atomic(conn):

@@ -128,14 +128,14 @@ def remember_many(
         "remember_many",
         {
             "workspace": ("text", checks.text(workspace, "workspace")),
-            "items": ("jsonb", "[" + ",".join(map(_item_json, items)) + "]"),
+            "items": ("jsonb", "[" + ",".join(map(item_json, items)) + "]"),
             "on_error": ("text", checks.text(on_error, "on_error")),
         },
         _refs,
     )
 
 
-def _item_json(item: Mapping[str, Any]) -> str:
+def item_json(item: Mapping[str, Any]) -> str:
     """A checked item as a JSON object. Metadata is JSON text already, a vector prints itself."""
     plain = {k: v for k, v in item.items() if k not in ("metadata", "embedding")}
     members = [json.dumps(plain, ensure_ascii=False)[1:-1]]

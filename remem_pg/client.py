@@ -23,6 +23,7 @@ from remem_pg import (
     steps,
 )
 from remem_pg.after_recall import AfterRecall
+from remem_pg.bulk_methods import BulkMethods
 from remem_pg.context.methods import ContextMethods
 from remem_pg.embedder import Embedder
 from remem_pg.lifecycle import LifecycleMethods
@@ -58,7 +59,14 @@ Memories = list[Memory]
 Refs = list[MemoryRef]
 
 
-class Remem(ContextMethods, LifecycleMethods, ReembedMethods, TenancyMethods, OperationsMethods):
+class Remem(
+    ContextMethods,
+    LifecycleMethods,
+    ReembedMethods,
+    TenancyMethods,
+    OperationsMethods,
+    BulkMethods,
+):
     """The memories of one workspace.
 
     Args:

@@ -48,6 +48,13 @@ def _perform(source: Source, session: Session, step: steps.Step, conn: Connectio
             return None
         case steps.InTransaction():
             return conn is not None or source.in_transaction()
+        case steps.Copy(sql, blocks):
+            assert conn is not None, "a copy belongs into a transaction"
+            return connection.copy(conn, sql, blocks)
+        case steps.CopyOut(call, sink):
+            assert conn is not None, "a copy belongs into a transaction"
+            call, tenant = session.narrowed(call)
+            return connection.copy_out(conn, call, sink, tenant)
         case steps.Together(flow):
             if conn is not None:
                 with connection.atomic(conn):

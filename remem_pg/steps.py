@@ -7,7 +7,7 @@ sync and the async client differ only in how they carry a step out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -41,6 +41,22 @@ class Together:
     """Run a flow inside one transaction (a savepoint inside the caller's own)."""
 
     flow: Flow[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Send ``blocks`` to a ``COPY ... FROM STDIN``, inside a ``Together``; answered with None."""
+
+    sql: str
+    blocks: Iterable[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOut:
+    """Give each row of a call's one column to ``sink`` as it arrives, inside a ``Together``."""
+
+    call: Call[Any]
+    sink: Callable[[str], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +114,7 @@ class Settle:
     jobs: Mapping[str, Job]
 
 
-Step = Run | Work | Together | InTransaction | SideBySide | Ask | Settle
+Step = Run | Work | Together | Copy | CopyOut | InTransaction | SideBySide | Ask | Settle
 Flow = Generator[Step, Any, T]
 
 
@@ -133,6 +149,8 @@ class Session:
     decision: Decision | None = None
     stages: Stages = field(default_factory=Stages)
     tiers: Tiers = field(default_factory=Tiers)
+    stages_items: bool = True
+    """False once the database or the role turned out to have no staging tables."""
     handshake: Handshake = field(default_factory=Handshake)
 
     def narrowed(self, call: Call[T]) -> tuple[Call[T], str | None]:

@@ -75,7 +75,7 @@ begin
   end if;
   v_item := v_item || v_said || jsonb_strip_nulls(jsonb_build_object('embedding', to_jsonb(embedding), 'space', space));
   v_prepared := remem._prepare_item(v_workspace, v_space, remem._language_dictionaries(v_workspace.language),
-    c_keys || '{body,ref,session_ref,embedding,space}'::text[], v_item, 1, remem._max_source_class(_correct.workspace));
+    c_keys || '{body,ref,session_ref,embedding,space}'::text[], v_item, null, 1, remem._max_source_class(_correct.workspace));
   select r.* into v_reply from remem._insert_rows(v_workspace, array[v_prepared], array[v_no], array[v_old.session_no],
     array[v_old.turn_no], 'corrected', reason) r;
   v_reply.outcome := 'corrected';

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from remem_pg.cli import settings as conf
+from remem_pg.cli.backing_up import backup, restore
 from remem_pg.cli.command import register, run_guarded, silence_stdout
 from remem_pg.cli.contexting import context, plan
 from remem_pg.cli.demo_command import demo
@@ -35,6 +36,7 @@ from remem_pg.cli.serving import serve, version
 from remem_pg.cli.settings import Settings
 from remem_pg.cli.setup import init, migrate, uninstall
 from remem_pg.cli.tenants import grant, grants, language, reindex_text, revoke, workspaces
+from remem_pg.cli.transferring import export
 
 app = typer.Typer(
     name="remem",
@@ -96,6 +98,9 @@ register(app, "unforget", unforget)
 register(app, "purge", purge)
 register(app, "drop-workspace", drop_workspace)
 register(app, "import", import_)
+register(app, "export", export)
+register(app, "backup", backup)
+register(app, "restore", restore)
 register(app, "reembed", reembed)
 register(app, "worker", worker)
 register(app, "spaces", spaces)

@@ -24,7 +24,8 @@ def settings(conn: Connection) -> dict[str, Any]:
         select current_user::text, session_user::text, current_setting('role'),
           current_setting('search_path'), current_setting('remem.workspace', true),
           array(select name from pg_prepared_statements where name !~ '^_pg3_' order by 1),
-          array(select relname::text from pg_class where relnamespace = pg_my_temp_schema())
+          array(select relname::text from pg_class where relnamespace = pg_my_temp_schema()
+            and relname !~ '^remem_staged')  -- what stage is for; it ends with the transaction
         """
     ).fetchone()
     assert row is not None
@@ -129,7 +130,7 @@ def readers(conn: Connection) -> list[Door]:
     names |= {"embed", "embed_many"}
     names |= {"recall_many", "recall_arm", "recall_from", "recall_from_explain"}
     names |= {"render", "route_of", "version", "plan", "list_topics", "list_providers"}
-    names |= {"conflicts", "history", "links_between"}
+    names |= {"conflicts", "history", "links_between", "export"}
     names |= {"list_continuity_phrases", "list_generic_words", "catalog_without_embedding"}
     names |= {"links_between", "topic_memories"}
     names |= {"links_between"}

@@ -5,6 +5,7 @@ The server cannot be told NUL at all (the first tests), so naming the item is th
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import psycopg
@@ -47,6 +48,44 @@ def test_a_nul_in_a_parameter_never_leaves_the_driver(db: Connection, call: str)
     with pytest.raises(psycopg.DataError):
         db.execute(call, ["a\x00b"])
     assert value(db, "select count(*) from remem.memory") == 0
+
+
+RECORDS = [
+    '{"type": "memory", "body": "a\\u0000b"}',
+    '{"type": "memory", "body": "x", "metadata": {"k": "\\u0000"}}',
+    '{"type": "memory", "body": "x", "metadata": {"\\u0000": 1}}',
+    '{"type": "memory", "body": "x", "ref": "\\u0000"}',
+    '{"type": "memory", "body": "\\ud83d"}',
+]
+
+
+@pytest.mark.parametrize("bad", RECORDS)
+def test_in_an_export_the_line_is_named_and_the_others_are_kept(db_dsn: str, bad: str) -> None:
+    good = r'{"type": "memory", "body": "a literal \\u0000 stays"}'
+    lines = ['{"type": "header", "format": 1}', good, bad]
+    end = json.dumps({"type": "end", "counts": {"memory": 2}})
+    with Remem(db_dsn, workspace="w", embedding=None) as mem:
+        with pytest.raises(TextRefused, match="line 3"):
+            mem.import_records([*lines, end])
+        assert mem.count() == 0
+        report = mem.import_records([*lines, end], on_error="report")
+        assert report.records["memory"] == {"created": 1}
+        assert [one["line"] for one in report.refused] == [3]
+        assert [memory.body for memory in mem.list()] == ["a literal \\u0000 stays"]
+
+
+def test_in_a_large_batch_the_item_is_named_and_the_others_are_kept(db_dsn: str) -> None:
+    items = [{"body": f"Note {n}."} for n in range(120)]
+    items[70] = {"body": "a\0b"}
+    items[71] = {"body": "x", "metadata": {"\0": 1}}  # type: ignore[dict-item]
+    with Remem(db_dsn, workspace="w", embedding=None) as mem:
+        with pytest.raises(TextRefused) as caught:
+            mem.remember_many(items)  # type: ignore[arg-type]
+        assert caught.value.item_no == 71
+        assert mem.count() == 0
+        refs = mem.remember_many(items, on_error="report")  # type: ignore[arg-type]
+        assert [ref.item_no for ref in refs if ref.refused] == [71, 72]
+        assert mem.count() == 118
 
 
 BAD = {"nul": "a\0b", "only nul": "\0", "at the end": "ab\0", "a lone surrogate": "a\ud83db"}

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.support.bulk import export, outcomes, take
 from tests.support.consistency import problems
 from tests.support.memories import Connection, get, recall, refused, remember, value
 
@@ -48,6 +49,35 @@ def test_a_wide_document_of_metadata_can_be_filtered(db: Connection) -> None:
     metadata = {f"key {n}": n for n in range(5000)}
     remember(db, "w", "wide", metadata=metadata)
     assert value(db, "select remem.count('w', '$.metadata.\"key 4999\" == 4999')") == 1
+
+
+@pytest.mark.parametrize(
+    ("argument", "given"),
+    [
+        ("tags", [f"tag-{n}" for n in range(10_000)]),
+        ("title", "t" * 65_537),
+        ("provenance", {"said": "p" * 1_048_577}),
+    ],
+)
+def test_an_export_is_held_to_the_same_limits(db: Connection, argument: str, given: object) -> None:
+    with refused("RM003", item=1, argument=argument):
+        take(db, "w", [{"type": "memory", "body": "x", argument: given}])
+    assert value(db, "select count(*) from remem.memory") == 0
+
+
+def test_what_is_within_the_limits_survives_an_export(db: Connection) -> None:
+    metadata: Any = 1
+    for n in range(100):
+        metadata = {"k": metadata} if n % 2 else [metadata]
+    given = {
+        "metadata": {"m": metadata},
+        "tags": [f"tag-{n}" for n in range(1000)],
+        "title": "t" * 10_000,
+    }
+    ref = remember(db, "a", "x", **given)
+    assert outcomes(take(db, "b", export(db, "a"))) == ["created"]
+    kept = get(db, "b", memory_id=ref.memory_id)
+    assert {name: getattr(kept, name) for name in given} == given
 
 
 TEXT_FIELDS = [

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from psycopg.types.json import Jsonb
 
+from tests.support.bulk import export, outcomes, take
 from tests.support.consistency import problems
 from tests.support.jobs import claim, complete, finish, register, start
 from tests.support.lifecycle import change, rows
@@ -145,6 +146,29 @@ def test_not_by_importing_an_old_export(ended: Connection, request: Any) -> None
         return
     assert outcomes[0] in ("forgotten", "superseded", "purged")
     assert not there(ended)
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["with ids", "without ids"])
+@pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.__name__)
+def test_not_by_importing_the_file_of_an_old_export(
+    db: Connection, ending: Callable[[Connection], None], named: bool
+) -> None:
+    remember_many(db, "w", EXPORT)
+    old = [
+        r if named else {k: v for k, v in r.items() if k != "memory_id"} for r in export(db, "w")
+    ]
+    ending(db)
+    said = outcomes(take(db, "w", old))
+    assert said[1] == "unchanged"
+    if ending is new_version and not named:
+        assert said[0] == "conflict"  # the ref says something else now
+    else:
+        assert said[0] in ("forgotten", "superseded", "purged")
+    assert not there(db)
+    for query in (QUESTION, "heron"):
+        answer = value(db, "select remem.recall_cached('w', %s)", [query])
+        assert BODY not in [hit["body"] for hit in answer["hits"]]
+    assert problems(db) == []
 
 
 def test_not_by_importing_an_old_export_without_refs(db: Connection) -> None:

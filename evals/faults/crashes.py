@@ -9,7 +9,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 from psycopg_pool import ConnectionPool
 
-from evals.faults.ledger import WORKSPACE, Outcome, note_error, until, writing
+from evals.faults.ledger import WORKSPACE, Outcome, note_error, writing
 from evals.faults.servers import Place
 from remem_pg import AsyncRemem, Remem
 
@@ -24,7 +24,7 @@ def killed(place: Place, rounds: int) -> Outcome:
                 writers.wait_for(chance.randrange(5, 40))
                 before = writers.failures
                 cluster.kill()
-                until(lambda seen=before: writers.failures > seen, 10)
+                writers.wait_for_failure(10, before)
                 cluster.start()
                 outcome.expect(writers.wait_for(10), "the writers did not go on")
         outcome.facts["kills"] = rounds
@@ -67,7 +67,7 @@ def restarted(place: Place, rounds: int) -> Outcome:
                     # Nobody tells a pool: the connections it holds are dead, and the call works.
                     try:
                         other.remember("Kept through a restart.", ref="given-pool")
-                        outcome.expect(bool(other.recall("restart")), "the given pool finds nothing")
+                        outcome.expect(bool(other.recall("restart")), "a given pool finds nothing")
                     except Exception as error:
                         outcome.problems.append(f"a given pool: {type(error).__name__}: {error}")
                         note_error(outcome, error)

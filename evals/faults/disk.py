@@ -72,7 +72,7 @@ def tables(place: Place, rounds: int) -> Outcome:
             for _ in range(rounds):
                 before = writers.failures
                 _fill(disk)
-                full = until(lambda seen=before: writers.failures > seen, 60)
+                full = writers.wait_for_failure(before=before)
                 outcome.expect(full, "no call failed: the disk did not fill up")
                 outcome.expect(cluster.alive(), "the server died")
                 (disk / BALLAST).unlink()
@@ -88,11 +88,14 @@ def tables(place: Place, rounds: int) -> Outcome:
 def everything(place: Place, rounds: int) -> Outcome:
     """No room for the log of writes: Postgres stops. It is started again when there is room."""
     outcome = Outcome("full disk, all of the server", "no room for the log of writes either")
-    with _crowded(place, outcome) as (cluster, fill, free), writing(cluster.dsn, outcome) as writers:
+    with (
+        _crowded(place, outcome) as (cluster, fill, free),
+        writing(cluster.dsn, outcome) as writers,
+    ):
         for _ in range(rounds):
             before = writers.failures
             fill()
-            full = until(lambda seen=before: writers.failures > seen, 60)
+            full = writers.wait_for_failure(before=before)
             outcome.expect(full, "no call failed: the disk did not fill up")
             free()
             until(lambda: not cluster.alive(), 2)
@@ -125,4 +128,8 @@ def _crowded(
                 hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)[1]
                 resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, hard))
 
-        yield cluster, lambda: limit(os.sysconf("SC_PAGESIZE")), lambda: limit(resource.RLIM_INFINITY)
+        yield (
+            cluster,
+            lambda: limit(os.sysconf("SC_PAGESIZE")),
+            lambda: limit(resource.RLIM_INFINITY),
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -15,6 +15,9 @@ from remem_pg import Remem, RememError
 WORKSPACE = "faults"
 BATCH = 3
 """Memories of one ``remember_many``, which is stored whole or not at all."""
+
+INSPECTIONS: list[Callable[[str], list[str]]] = []
+"""What else is asked of a database (its DSN) after a fault; each says what is wrong there."""
 
 
 @dataclass
@@ -106,9 +109,9 @@ class Writers:
         goal = self.count + more
         return until(lambda: self.count >= goal, seconds)
 
-    def wait_for_failure(self, seconds: float = 30) -> bool:
-        """Until a call failed; False when that takes too long."""
-        return until(lambda: self.failures > 0, seconds)
+    def wait_for_failure(self, seconds: float = 60, before: int = 0) -> bool:
+        """Until more than ``before`` calls failed; False when that takes too long."""
+        return until(lambda: self.failures > before, seconds)
 
     def finish(self) -> None:
         """Stops the threads, and writes into the outcome what they met."""
@@ -180,6 +183,8 @@ class Writers:
                 outcome.expect(
                     [hit.ref for hit in hits] == [ref], f"{ref} is there and not recalled"
                 )
+        for inspect in INSPECTIONS:
+            outcome.problems += inspect(dsn)
 
 
 def note_error(outcome: Outcome, error: BaseException) -> None:
@@ -190,7 +195,7 @@ def note_error(outcome: Outcome, error: BaseException) -> None:
         outcome.untyped.append(f"{type(error).__name__} without a next step: {error}")
 
 
-def until(condition: Any, seconds: float) -> bool:
+def until(condition: Callable[[], bool], seconds: float) -> bool:
     """Waits for a condition; says whether it came true."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -201,7 +206,9 @@ def until(condition: Any, seconds: float) -> bool:
 
 
 @contextmanager
-def writing(dsn: str, outcome: Outcome, verify_at: Any = None) -> Iterator[Writers]:
+def writing(
+    dsn: str, outcome: Outcome, verify_at: Callable[[], str] | None = None
+) -> Iterator[Writers]:
     """Writers on one client of ``dsn``; at the end they are stopped and the count is made.
 
     ``verify_at``: a function that gives the DSN to count at, where it is another one then.

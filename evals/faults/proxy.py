@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 Moment = Literal["request", "reply", "half"]
-"""When to cut: the request never arrives; it arrives and the reply is lost; half the reply comes."""
+"""When to cut: the request does not arrive; the reply does not; half of the reply does."""
 
 NAME = ".s.PGSQL.5432"
 
@@ -105,7 +105,7 @@ class _Line:
 
 @contextmanager
 def proxy(directory: Path, server: Path) -> Iterator[Proxy]:
-    """A proxy whose socket lies in ``directory``, for the server whose socket lies in ``server``."""
+    """A proxy with its socket in ``directory``, for the server with its socket in ``server``."""
     directory.mkdir(mode=0o711)
     opened = Proxy(directory, server)
     try:

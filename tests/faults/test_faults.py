@@ -1,44 +1,15 @@
-"""Each fault once: `make faults` repeats them.
-
-The servers are of their own and durable, unlike the run's.
-"""
+"""Each fault once: `make faults` repeats them."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-
 import psycopg
-import pytest
 
-from evals.faults import clock, crashes, disk, network, standby
-from evals.faults.ledger import INSPECTIONS, WORKSPACE, Outcome, body_of, writing
+from evals.faults import clock, crashes, disk, network
+from evals.faults.ledger import WORKSPACE, Outcome, body_of, writing
 from evals.faults.run import faults_here, page
-from evals.faults.servers import Place, place
+from evals.faults.servers import Place
 from remem_pg import Remem
-from tests.support.consistency import problems
-
-
-def inconsistencies(dsn: str) -> list[str]:
-    """What the derived tables say other than the memories."""
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        return problems(conn)
-
-
-@pytest.fixture(scope="module")
-def where() -> Iterator[Place]:
-    logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
-    INSPECTIONS.append(inconsistencies)
-    with place() as made:
-        yield made
-    INSPECTIONS.remove(inconsistencies)
-    logging.getLogger("psycopg.pool").setLevel(logging.NOTSET)
-
-
-def passed(outcome: Outcome) -> Outcome:
-    assert outcome.passed, outcome.as_dict()
-    assert outcome.acknowledged == outcome.found > 20
-    return outcome
+from tests.support.faults import passed
 
 
 def test_killing_the_server_loses_nothing_and_the_client_goes_on(where: Place) -> None:
@@ -78,18 +49,6 @@ def test_a_moved_clock_changes_no_answer_and_loses_no_vector(where: Place) -> No
     outcome = passed(clock.moved(where, 1))
     assert outcome.facts["versions kept"] == 4
     assert outcome.errors == {}
-
-
-@pytest.mark.covers("RP68")
-def test_a_standby_answers_as_the_primary_does(where: Place) -> None:
-    outcome = passed(standby.reading(where, 1))
-    assert "primary" in outcome.facts["a write on the standby"]
-    assert outcome.facts["cache and log"] == "skipped, and said so"
-
-
-def test_a_standby_that_takes_over_has_everything(where: Place) -> None:
-    outcome = passed(standby.failover(where, 1))
-    assert set(outcome.errors) <= {"ServerUnavailable", "ReadOnly"}
 
 
 # -- the count itself ------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ GENERATED = (
     ("unicode tables", ["scripts/generate_unicode.py"]),
     ("docs/errors.md", ["-m", "scripts.docs_errors"]),
     ("docs/sql-api.md", ["-m", "scripts.docs_sql_api"]),
+    ("docs/schema.sql", ["-m", "scripts.docs_schema"]),
     ("docs/coverage.md", ["-m", "scripts.docs_coverage"]),
 )
 

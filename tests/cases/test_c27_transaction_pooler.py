@@ -24,7 +24,8 @@ STATE = """
         'tenant', coalesce(nullif(current_setting('remem.workspace', true), ''), 'none'),
         'prepared', (select count(*) from pg_prepared_statements),
         'temporary', (select count(*) from pg_class where relnamespace = pg_my_temp_schema()),
-        'advisory', (select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()))
+        'advisory', (select count(*) from pg_locks
+          where locktype = 'advisory' and pid = pg_backend_pid()))
     from pg_settings
 """
 

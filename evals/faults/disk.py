@@ -7,13 +7,13 @@ import resource
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
 
-from evals.faults.ledger import Outcome, until, writing
-from evals.faults.servers import Cluster, Place
+from evals.faults.ledger import Outcome, writing
+from evals.faults.servers import Cluster, Place, until
 from remem_pg.pg_programs import Programs
 
 BALLAST = "ballast"
@@ -48,13 +48,10 @@ def may_mount(directory: Path) -> bool:
 
 def _fill(directory: Path) -> None:
     """A file that takes what room is left."""
-    with (directory / BALLAST).open("wb") as file:
-        try:
-            while True:
-                file.write(bytes(1 << 16))
-                file.flush()
-        except OSError:
-            pass
+    # Unbuffered: closing has nothing left to write that would not fit.
+    with (directory / BALLAST).open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(1 << 16))
 
 
 def tables(place: Place, rounds: int) -> Outcome:

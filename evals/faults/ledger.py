@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from evals.faults.servers import until
 from remem_pg import Remem, RememError
 
 WORKSPACE = "faults"
@@ -193,16 +193,6 @@ def note_error(outcome: Outcome, error: BaseException) -> None:
         outcome.untyped.append(f"{type(error).__name__}: {str(error).strip()[:200]}")
     elif not error.hint:
         outcome.untyped.append(f"{type(error).__name__} without a next step: {error}")
-
-
-def until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Waits for a condition; says whether it came true."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 @contextmanager

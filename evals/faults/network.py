@@ -6,9 +6,9 @@ from collections import Counter
 
 from psycopg.conninfo import make_conninfo
 
-from evals.faults.ledger import WORKSPACE, Outcome, note_error, until, writing
+from evals.faults.ledger import WORKSPACE, Outcome, note_error, writing
 from evals.faults.proxy import Moment, Proxy, proxy
-from evals.faults.servers import Place
+from evals.faults.servers import Place, until
 from remem_pg import Remem
 
 MOMENTS: tuple[Moment, ...] = ("request", "reply", "half")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]  # comes with the server's wheel
+from psycopg.conninfo import conninfo_to_dict
 
 from remem_pg.embedded import DATABASE, ROLE, EmbeddedServer
 from remem_pg.install import migrate
@@ -83,7 +85,8 @@ class Cluster:
         for process in doomed:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(doomed, timeout=WAIT_SECONDS)
+        # A dead process that nobody has reaped yet is dead enough.
+        until(lambda: not any(map(_lives, doomed)), WAIT_SECONDS)
 
     def control(self, *arguments: str) -> None:
         """pg_ctl with these arguments; raises what it printed when it fails."""
@@ -103,16 +106,31 @@ class Cluster:
         place = parameter(self.admin_dsn, "host")
         run(
             root, "pg_basebackup", "--pgdata", str(data), "--write-recovery-conf",
-            "--checkpoint=fast", "--wal-method=stream",
+            "--checkpoint=fast", "--wal-method=stream", "--no-sync",
             "--dbname", f"host={place} port=5432 user=postgres application_name=standby",
         )  # fmt: skip
         return Cluster(root, settings)
 
 
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD))
+    except psutil.NoSuchProcess:
+        return False
+
+
+def until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Waits for a condition; says whether it came true."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
 def parameter(dsn: str, name: str) -> str:
     """One parameter of a connection string."""
-    from psycopg.conninfo import conninfo_to_dict
-
     return str(conninfo_to_dict(dsn)[name])
 
 
@@ -167,10 +185,10 @@ def discard(cluster: Cluster) -> None:
 
 
 @contextmanager
-def place() -> Iterator[Place]:
-    """A directory for a run, gone at the end. As root the servers' account has to pass it."""
-    directory = Path(tempfile.mkdtemp(prefix="remem-faults-"))
-    directory.chmod(0o711)
+def place(directory: Path | None = None) -> Iterator[Place]:
+    """A directory for a run (a fresh one unless it is given), gone at the end."""
+    directory = directory or Path(tempfile.mkdtemp(prefix="remem-faults-"))
+    directory.chmod(0o711)  # as root the servers run as another account, which has to pass
     try:
         yield Place(directory)
     finally:

@@ -7,8 +7,8 @@ import asyncio
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from evals.faults.ledger import WORKSPACE, Outcome, note_error, until, writing
-from evals.faults.servers import Cluster, Place, discard
+from evals.faults.ledger import WORKSPACE, Outcome, note_error, writing
+from evals.faults.servers import Cluster, Place, discard, until
 from remem_pg import AsyncRemem, ReadOnly, Remem
 
 QUESTIONS = (
@@ -27,7 +27,7 @@ def failover(place: Place, rounds: int) -> Outcome:
         standby = primary.copy(place.directory / "standby")
         try:
             standby.start()
-            _wait_for_standby(primary)
+            wait_for_standby(primary)
             hosts = f"{primary.socket_directory},{standby.socket_directory}"
             both = make_conninfo(
                 primary.dsn, host=hosts, port="5432,5432", target_session_attrs="read-write"
@@ -53,21 +53,14 @@ def reading(place: Place, rounds: int) -> Outcome:
     with place.cluster("first") as primary:
         standby = primary.copy(place.directory / "second")
 
-        def caught_up() -> str:
-            with (
-                psycopg.connect(primary.admin_dsn, autocommit=True) as there,
-                psycopg.connect(standby.admin_dsn, autocommit=True) as here,
-            ):
-                row = there.execute("select pg_current_wal_flush_lsn()").fetchone()
-                replayed = "select pg_last_wal_replay_lsn() >= %s"
-                same = until(lambda: here.execute(replayed, row).fetchone() == (True,), 20)
-                outcome.expect(same, "the standby does not catch up")
+        def read_at() -> str:
+            outcome.expect(caught_up(primary, standby), "the standby does not catch up")
             return standby.dsn
 
         try:
             standby.start()
-            _wait_for_standby(primary)
-            with writing(primary.dsn, outcome, caught_up):
+            wait_for_standby(primary)
+            with writing(primary.dsn, outcome, read_at):
                 pass
             for _ in range(rounds):
                 _same_answers(primary, standby, outcome)
@@ -77,7 +70,18 @@ def reading(place: Place, rounds: int) -> Outcome:
     return outcome
 
 
-def _wait_for_standby(primary: Cluster) -> None:
+def caught_up(primary: Cluster, standby: Cluster) -> bool:
+    """Waits until the standby shows what the primary has; False when that takes too long."""
+    with (
+        psycopg.connect(primary.admin_dsn, autocommit=True) as there,
+        psycopg.connect(standby.admin_dsn, autocommit=True) as here,
+    ):
+        row = there.execute("select pg_current_wal_flush_lsn()").fetchone()
+        replayed = "select pg_last_wal_replay_lsn() >= %s"
+        return until(lambda: here.execute(replayed, row).fetchone() == (True,), 20)
+
+
+def wait_for_standby(primary: Cluster) -> None:
     """From when a commit waits until the standby has it."""
     with psycopg.connect(primary.admin_dsn, autocommit=True) as admin:
         admin.execute("alter system set synchronous_standby_names = 'standby'")

@@ -11,6 +11,7 @@ import pytest
 from evals.faults.ledger import INSPECTIONS
 from evals.faults.servers import Place, place
 from tests.support.consistency import problems
+from tests.support.places import new_directory
 
 
 def inconsistencies(dsn: str) -> list[str]:
@@ -23,7 +24,7 @@ def inconsistencies(dsn: str) -> list[str]:
 def where() -> Iterator[Place]:
     logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
     INSPECTIONS.append(inconsistencies)
-    with place() as made:
+    with place(new_directory("remem-faults-")) as made:
         yield made
     INSPECTIONS.remove(inconsistencies)
     logging.getLogger("psycopg.pool").setLevel(logging.NOTSET)

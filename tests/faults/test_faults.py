@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+
 import psycopg
+import pytest
 
 from evals.faults import clock, crashes, disk, network
 from evals.faults.ledger import WORKSPACE, Outcome, body_of, writing
 from evals.faults.run import faults_here, page
-from evals.faults.servers import Place
-from remem_pg import Remem
+from evals.faults.servers import Cluster, Place
+from remem_pg import AsyncRemem, Remem, ServerUnavailable, wire
 from tests.support.faults import passed
 
 
@@ -87,3 +91,41 @@ def test_half_a_batch_is_counted(db_dsn: str) -> None:
         pass
     assert outcome.halves == 1
     assert not outcome.passed
+
+
+# -- a long outage ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients that wait a twentieth of the usual time for a connection."""
+    monkeypatch.setattr("remem_pg.wire.POOL_TIMEOUT", 0.5)
+    monkeypatch.setitem(wire.POOL_SETTINGS, "reconnect_timeout", 0.25)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_the_first_call_after_a_long_outage_works(where: Place) -> None:
+    """A pool that had tried for a while would wait as long again before it tries once more."""
+    with where.cluster("outage") as cluster:
+        with Remem(cluster.dsn, workspace=WORKSPACE, embedding="hash") as mem:
+            mem.remember("Written before.", ref="before")
+            cluster.kill()
+            down = time.monotonic() + 4
+            while time.monotonic() < down:
+                with pytest.raises(ServerUnavailable):
+                    mem.count()
+            cluster.start()
+            assert mem.count() == 1
+        asyncio.run(outage_async(cluster))
+
+
+async def outage_async(cluster: Cluster) -> None:
+    async with AsyncRemem(cluster.dsn, workspace=WORKSPACE, embedding="hash") as mem:
+        assert await mem.count() == 1
+        await asyncio.to_thread(cluster.kill)
+        down = time.monotonic() + 4
+        while time.monotonic() < down:
+            with pytest.raises(ServerUnavailable):
+                await mem.count()
+        await asyncio.to_thread(cluster.start)
+        assert await mem.count() == 1

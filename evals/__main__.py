@@ -21,6 +21,7 @@ from evals.behaviour import run as behaviours
 from evals.behaviour import texts as behaviour_texts
 from evals.database import database, temporary_server
 from evals.dataset import DatasetError, load
+from evals.faults import run as fault_runs
 from evals.locomo import MODES, workspace_names
 from evals.locomo import run as run_locomo
 from evals.models import ModelUnavailable, open_model
@@ -350,6 +351,35 @@ def mixed(
     else:
         typer.echo(mixes.page(document))
     if not mixes.is_clean(document):
+        raise typer.Exit(1)
+
+
+@app.command()
+def faults(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Which faults; without names, all of them.")
+    ] = None,
+    short: Annotated[bool, typer.Option(help="Each fault once, as the tests do.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of a table.")
+    ] = False,
+) -> None:
+    """Break servers under writers: what was acknowledged, found afterwards, and lost."""
+    unknown = [name for name in names or [] if name not in fault_runs.FAULTS]
+    if unknown:
+        valid = ", ".join(fault_runs.FAULTS)
+        raise typer.BadParameter(f"{', '.join(unknown)} is none of {valid}")
+    progress = Console(stderr=True, highlight=False)
+    try:
+        document = fault_runs.run(names, short, lambda line: progress.print(line, markup=False))
+    except (RememError, OSError) as error:
+        progress.print(str(error), style="red", markup=False)
+        raise typer.Exit(1) from error
+    if as_json:
+        report.print_json(document)
+    else:
+        typer.echo(fault_runs.page(document))
+    if not all(outcome["passed"] for outcome in document["outcomes"]):
         raise typer.Exit(1)
 
 

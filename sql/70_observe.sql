@@ -122,6 +122,7 @@ declare
   v_tier text;
   v_token text;
   v_cache jsonb := '{}';
+  v_log jsonb := '{}';
   v_failures text[] := '{}';
   v_times jsonb := '{}';
 begin
@@ -178,17 +179,21 @@ begin
   v_times := v_times || jsonb_build_object('total', round(extract(epoch from clock_timestamp() - v_started)::numeric * 1000, 3));
   if (v_own -> 'log')::boolean then
     begin
-      perform remem._log_recall(workspace, v_tier, k, coalesce((v_answer ->> 'returned')::int, jsonb_array_length(v_answer -> 'hits'), 0), query,
+      v_log := '{"log": {"state": "written"}}';
+      if remem._log_recall(workspace, v_tier, k, coalesce((v_answer ->> 'returned')::int, jsonb_array_length(v_answer -> 'hits'), 0), query,
         array(select jsonb_array_elements_text(coalesce(v_answer -> 'degraded', '[]'))) || v_failures, v_answer -> 'arms', v_times,
         array(select (h ->> 'memory_id')::uuid from jsonb_array_elements(coalesce(v_answer -> 'hits', '[]')) h),
-        v_options ->> 'session_ref', (v_own -> 'log_text')::boolean);
+        v_options ->> 'session_ref', (v_own -> 'log_text')::boolean) is null then
+        v_log := '{"log": {"state": "skipped", "reason": "read_only"}}';
+      end if;
     exception when others then  -- a log that cannot be written costs no answer
+      v_log := '{"log": {"state": "failed"}}';
       v_failures := array_append(v_failures, 'log_failed');
     end;
   end if;
-  return v_answer || jsonb_build_object('tier', v_tier, 'cache', v_cache, 'timings', v_times, 'token', v_token,
+  return v_answer || v_log || jsonb_build_object('tier', v_tier, 'cache', v_cache, 'timings', v_times, 'token', v_token,
     'degraded', coalesce(v_answer -> 'degraded', '[]') || to_jsonb(v_failures));
 end
 $$;
 comment on function remem.recall_cached(text, text, real[], int, jsonb) is
-  'The same recall through its tiers, as JSON like recall_explain''s with "tier": hot (this question was asked before), warm (one with a vector of cosine 0.95 or more, the same numbers, identifiers and phrases, and the same options) or cold. An answer is served again for at most five minutes and only while nothing in the workspace changed. Writes the cache and one row of the log, nothing in a read-only transaction; in a transaction that has written, every answer is cold. More options: cache (auto, exact: no warm tier, off), log (true), log_text (false), token (of an earlier answer to this question: if that still holds, the reply is {"unchanged": true} without hits).';
+  'The same recall through its tiers, as JSON like recall_explain''s with "tier": hot (this question was asked before), warm (one with a vector of cosine 0.95 or more, the same numbers, identifiers and phrases, and the same options) or cold. An answer is served again for at most five minutes and only while nothing in the workspace changed. Writes the cache and one row of the log, nothing in a read-only transaction and on a standby ("cache" and "log" say what became of either); in a transaction that has written, every answer is cold. More options: cache (auto, exact: no warm tier, off), log (true), log_text (false), token (of an earlier answer to this question: if that still holds, the reply is {"unchanged": true} without hits).';

@@ -208,6 +208,28 @@ end
 $$;
 comment on function remem._maintain_log(timestamptz) is 'Sums up and prunes the log of recalls.';
 
+-- The statistics of frequent words that are missing or old.
+create or replace function remem._maintain_words(until timestamptz, out n bigint, out done boolean)
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  v_workspace text := '';
+begin
+  n := 0; done := false;
+  while clock_timestamp() < until loop
+    v_workspace := (select w.workspace from remem.workspace w where w.workspace > v_workspace order by w.workspace limit 1);
+    if v_workspace is null then
+      done := true;
+      return;
+    end if;
+    n := n + case when remem._count_words(v_workspace) is null then 0 else 1 end;
+  end loop;
+end
+$$;
+comment on function remem._maintain_words(timestamptz) is 'Renews the statistics of words.';
+
 create or replace function remem.maintain(budget interval default '30 seconds') returns setof remem.maintain_row
 language plpgsql volatile security definer
 set search_path = pg_catalog, remem, pg_temp
@@ -236,6 +258,8 @@ begin
     select 'runs', case when t.done then 'done' else 'partial' end, t.n, 'runs without a holder were ended, old ones deleted', null from remem._maintain_runs(v_until) t
     union all
     select 'cache', case when t.done then 'done' else 'partial' end, t.n, 'expired answers were deleted', null from remem._maintain_cache(v_until) t
+    union all
+    select 'words', case when t.done then 'done' else 'partial' end, t.n, 'statistics of frequent words were renewed', null from remem._maintain_words(v_until) t
   loop
     v_finished := v_finished and v_row.state = 'done';
     v_rows := v_rows || jsonb_build_object(v_row.task, v_row.rows);
@@ -262,4 +286,4 @@ begin
 end
 $$;
 comment on function remem.maintain(interval) is
-  'Upkeep for administrators of the database, at most for about the budget: frees abandoned claims, ends interrupted runs, deletes expired answers and old rows of the log (after the setting recall_log_days), whose days it sums up in recall_day before. Says of each task whether it is done or partial (call again), or busy when another session maintains. Rows with state due hold a VACUUM, ANALYZE or REINDEX that no function can run: remem maintain runs them too. Never part of a recall; run it once a day.';
+  'Upkeep for administrators of the database, at most for about the budget: frees abandoned claims, ends interrupted runs, deletes expired answers, renews the statistics of frequent words, deletes old rows of the log (after the setting recall_log_days), whose days it sums up in recall_day before. Says of each task whether it is done or partial (call again), or busy when another session maintains. Rows with state due hold a VACUUM, ANALYZE or REINDEX that no function can run: remem maintain runs them too. Never part of a recall; run it once a day.';

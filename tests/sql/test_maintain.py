@@ -259,7 +259,7 @@ def test_it_waits_for_nobody(moving: Connection, connect: Callable[[str], Connec
         for table in ("embedding_claim", "job_run", "query_cache", "recall_log", "workspace"):
             moving.execute(f"select from remem.{table} for update".encode())
         assert set(maintained(other).values()) == {("done", 0)}
-    assert [n for _, n in maintained(other).values()] == [2, 1, 1, 1, 1]
+    assert [n for _, n in maintained(other).values()] == [2, 1, 1, 0, 1, 1]
 
 
 def test_recall_goes_on_while_it_runs(
@@ -309,3 +309,22 @@ def test_a_failed_upkeep_leaves_nothing_half_done(
         thread.join(0.05)
     assert (logged(used), days(used)) == (6, [])
     assert maintained(used)["recall_log"] == ("done", 1)
+
+
+def test_it_renews_the_statistics_of_large_workspaces(db: Connection) -> None:
+    for workspace, memories in (("large", 6000), ("small", 4000)):
+        db.execute("select remem.create_workspace(%s)", [workspace])
+        db.execute(
+            "insert into remem.posting (workspace, lexeme, memory_no, doc_len, tf)"
+            " select %s, 'heron', n, 9, 1 from generate_series(1, 300) n",
+            [workspace],
+        )
+        db.execute(
+            "insert into remem.tally (workspace, space_no, rows_delta, doc_len_delta)"
+            " values (%s, 0, %s, 9)",
+            [workspace, memories],
+        )
+    assert maintained(db)["words"] == ("done", 1)
+    kept = db.execute("select workspace, lexeme, memories from remem.frequent_word").fetchall()
+    assert kept == [("large", "heron", 300)]
+    assert maintained(db)["words"] == ("done", 0)

@@ -139,6 +139,10 @@ def answers(conn: Connection) -> dict[str, list[str]]:
     }
 
 
+# What later versions added inside a column.
+SINCE = {"attrs": "attrs - '{created_at,freshness}'::text[] as attrs"}
+
+
 def rows(conn: Connection, like: dict[str, Any] | None = None) -> dict[str, Any]:
     """Every row of every table; only the tables and columns of ``like``, where it is given."""
     found: dict[str, Any] = {}
@@ -158,7 +162,7 @@ def rows(conn: Connection, like: dict[str, Any] | None = None) -> dict[str, Any]
             if table not in like:
                 continue
             columns = [name for name in columns if name in like[table][0]]
-        chosen = ", ".join(columns)
+        chosen = ", ".join(SINCE.get(name, name) for name in columns)
         found[table] = (
             columns,
             conn.execute(f"select {chosen} from remem.{table}".encode()).fetchall(),

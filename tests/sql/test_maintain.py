@@ -50,9 +50,8 @@ def used(db: Connection) -> Connection:
 
 def test_without_anything_to_do_it_says_so(db: Connection) -> None:
     rows = db.execute("select task, state, rows, command from remem.maintain()").fetchall()
-    assert rows == [
-        (task, "done", 0, None) for task in ("claims", "runs", "cache", "recall_day", "recall_log")
-    ]
+    tasks = ("claims", "runs", "cache", "words", "recall_day", "recall_log")
+    assert rows == [(task, "done", 0, None) for task in tasks]
 
 
 # -- the log -------------------------------------------------------------------------------------

@@ -10,16 +10,19 @@ import typer
 from rich.console import Console
 
 from evals import ablation as ablations
+from evals import ingest as ingests
+from evals import mixed as mixes
 from evals import plan as plans
 from evals import reembed as reembeds
 from evals import report, scale_report
+from evals import round_trip as round_trips
 from evals.behaviour import page as behaviour_page
 from evals.behaviour import run as behaviours
 from evals.behaviour import texts as behaviour_texts
 from evals.database import database, temporary_server
 from evals.dataset import DatasetError, load
 from evals.faults import run as fault_runs
-from evals.locomo import MODES
+from evals.locomo import MODES, workspace_names
 from evals.locomo import run as run_locomo
 from evals.models import ModelUnavailable, open_model
 from evals.scale import SETTINGS
@@ -57,6 +60,14 @@ def locomo(
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only the first so many conversations.")
     ] = None,
+    round_trip: Annotated[
+        bool,
+        typer.Option(
+            "--round-trip",
+            help="Then export everything, drop it, import it and measure again: the figures have "
+            "to be equal.",
+        ),
+    ] = False,
     dsn: Annotated[
         str | None,
         typer.Option(
@@ -80,13 +91,23 @@ def locomo(
         progress.print(f"{dataset.questions} questions, {dataset.turns} turns; {embedding.id}")
         with database(dsn) as where:
             document = run_locomo(where, dataset, embedding, chosen, progress.print, rerank, gate)
-    except (DatasetError, ModelUnavailable, RememError, OSError) as error:
+            if round_trip:
+                names = workspace_names(dataset, embedding)
+                trip = round_trips.export_drop_import(where, names, progress.print)
+                again = run_locomo(
+                    where, dataset, embedding, chosen, progress.print, rerank, gate, load=False
+                )
+                trip["differences"] = round_trips.differences(document, again)
+                document["round_trip"] = trip
+    except (DatasetError, ModelUnavailable, RememError, OSError, ValueError) as error:
         progress.print(str(error), style="red", markup=False)
         raise typer.Exit(1) from error
     if as_json:
         report.print_json(document)
     else:
         typer.echo(report.locomo_page(document, chosen))
+    if round_trip and document["round_trip"]["differences"]:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -275,6 +296,62 @@ def reembed(
         report.print_json(document)
     else:
         typer.echo(reembeds.page(document))
+
+
+@app.command()
+def ingest(
+    rows: Annotated[
+        int, typer.Option(min=2000, help="Memories to load beside COPY, for each way.")
+    ] = 10_000,
+    memory_rows: Annotated[
+        int, typer.Option(min=1000, help="Memories whose import is watched for its memory.")
+    ] = 100_000,
+    singles: Annotated[int, typer.Option(min=20, help="Single writes to time.")] = 300,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of tables.")
+    ] = False,
+) -> None:
+    """Rows a second beside COPY, memory of an importing client, one write beside an INSERT."""
+    progress = Console(stderr=True, highlight=False)
+    try:
+        document = ingests.run(rows, memory_rows, singles, progress.print)
+    except (RememError, OSError, ValueError) as error:
+        progress.print(str(error), style="red", markup=False)
+        raise typer.Exit(1) from error
+    if as_json:
+        report.print_json(document)
+    else:
+        typer.echo(ingests.page(document))
+
+
+@app.command()
+def mixed(
+    seconds: Annotated[float, typer.Option(min=1, help="How long everybody works.")] = 60,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of tables.")
+    ] = False,
+    dsn: Annotated[
+        str | None,
+        typer.Option(
+            help="An empty database to use, as for locomo; without it, an embedded server."
+        ),
+    ] = None,
+) -> None:
+    """Writers, readers, re-embedders, a correcter, a forgetter and a change of language at once;
+    fails when anything is raised, deadlocks, or is inconsistent afterwards."""
+    progress = Console(stderr=True, highlight=False)
+    try:
+        with database(dsn) as where:
+            document = mixes.run(where, seconds, progress.print)
+    except (RememError, OSError) as error:
+        progress.print(str(error), style="red", markup=False)
+        raise typer.Exit(1) from error
+    if as_json:
+        report.print_json(document)
+    else:
+        typer.echo(mixes.page(document))
+    if not mixes.is_clean(document):
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -40,10 +40,13 @@ def run(
     progress: Progress,
     rerank: str | None = None,
     gate: Gate = "cluster",
+    *,
+    load: bool = True,
 ) -> dict[str, Any]:
     """The report as one document; ``dsn`` names a database in which remem is installed.
 
     Loading is idempotent: a second run against the same database measures the same memories.
+    Without ``load`` they are there already.
     """
     names = workspace_names(dataset, model)
     outcomes: dict[str, list[Outcome]] = {mode: [] for mode in modes}
@@ -53,7 +56,7 @@ def run(
     with closing(
         Remem(dsn, workspace=names[0], embedding=model, reranker=rerank, rerank_gate=gate)
     ) as client:
-        for name, conversation in zip(names, dataset.conversations, strict=True):
+        for name, conversation in zip(names, dataset.conversations if load else (), strict=load):
             progress(f"loading {conversation.name}: {len(conversation.turns)} turns")
             client.workspace(name).remember_many(list(items(conversation)))
         loaded = time.perf_counter() - started - model.spent

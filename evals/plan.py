@@ -22,6 +22,7 @@ from remem_pg.embedding.base import EmbeddingModel
 
 SEED = 20260
 WARM = 8
+BATCH = 500
 KINDS = ("exact", "partial", "continuity", "unrelated")
 FLOOR_MS, GOAL_MS = 10.0, 5.0
 
@@ -152,9 +153,28 @@ def load(
                 [workspace, topic.title, topic.aliases, topic.tags, topic.summary,
                  topic.importance, topic.unresolved, vector],
             )  # fmt: skip
-    for name in ("topic", "topic_token", "topic_embedding"):
+    remember(conn, workspace, topics, model)
+    tables = ("topic", "topic_token", "topic_embedding", "memory", "posting", f"embedding_{row[0]}")
+    for name in tables:
         conn.execute(f"vacuum analyze remem.{name}".encode())
     return int(row[0]), len(topics) / taken.wall[0] * 1000
+
+
+def remember(
+    conn: Conn, workspace: str, topics: Sequence[Topic], model: EmbeddingModel | None
+) -> None:
+    """A memory of each topic, without its name: what a plan looks at where no topic is sure."""
+    bodies = [
+        f"{topic.summary} {topic.tags[0].title()} agreed to look at it again on day {number}."
+        for number, topic in enumerate(topics)
+    ]
+    for start in range(0, len(bodies), BATCH):
+        batch = bodies[start : start + BATCH]
+        items: list[dict[str, Any]] = [{"body": body} for body in batch]
+        if model is not None:
+            for item, vector in zip(items, model.embed(batch), strict=True):
+                item["embedding"] = vector.tolist()
+        conn.execute("select count(*) from remem.remember_many(%s, %s)", [workspace, Jsonb(items)])
 
 
 def parameters(
@@ -194,10 +214,9 @@ def run(
         schema, pgvector, server = row
         name = "hash" if model is None else model.id
         workspace = f"{workspace}:{name}:{count}"
-        for table_name in ("topic", "topic_token", "topic_embedding", "workspace"):
-            admin.execute(
-                f"delete from remem.{table_name} where workspace = %s".encode(), [workspace]
-            )
+        done = None
+        while done != (True,):
+            done = admin.execute("select (remem.drop_workspace(%s)).done", [workspace]).fetchone()
         progress(f"loading {count} topics, {name}")
         space, speed = load(admin, workspace, topics, model)
         if model is None:
@@ -229,6 +248,8 @@ def run(
                         queries["plan"], dict(one, options=Jsonb({"semantic": False}))
                     ).fetchone()
                 assert found is not None
+                if "memories_failed" in found[0]["degraded"]:
+                    raise RuntimeError("the plan could not look at the memories")
                 stage = found[0]["stage"]
                 stages[prompt.kind][stage] = stages[prompt.kind].get(stage, 0) + 1
     everything = Taken()

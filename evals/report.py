@@ -88,6 +88,13 @@ def locomo_page(document: Mapping[str, Any], modes: Sequence[str]) -> str:
     for mode in modes:
         for state, count in document[mode]["degraded"].items():
             lines.append(f"Degraded in {mode}: {state}, {count} times.")
+    if trip := document.get("round_trip"):
+        lines.append(
+            f"After export ({trip['bytes'] / 1e6:.1f} MB in {trip['export_seconds']} s), drop and "
+            f"import ({trip['import_seconds']} s) of {trip['memories']} memories: "
+            + ("every figure is the same." if not trip["differences"] else "figures differ.")
+        )
+        lines += [f"  {each}" for each in trip["differences"]]
     return "\n".join(lines)
 
 

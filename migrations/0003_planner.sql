@@ -97,7 +97,8 @@ create table remem.plan_setting (
   primary key (workspace, space_no, name)
 );
 comment on table remem.plan_setting is 'Thresholds and limits of the planner that differ from the defaults, by workspace and space.';
-insert into remem.plan_setting (workspace, space_no, name, value) values ('', 1, 'semantic_minimum_similarity', '0.55');
+insert into remem.plan_setting (workspace, space_no, name, value) values
+  ('', 1, 'semantic_minimum_similarity', '0.55'), ('', 1, 'memory_support', '0.3');
 
 -- ---- words: normalised as remem._phrase_words does (folded, single spaces, characters of unspaced scripts apart)
 create table remem.continuity_phrase (
@@ -143,7 +144,11 @@ from (values
     ' their theirs this that these those there here what which who whom whose when where why how all any both each few more most'
     ' other some such no nor not only own same too very just also s t d ll m re ve don doesn didn isn wasn won cannot'
     ' please thanks thank hello hi hey let lets get got give make made need needs want wants know think tell show see say said'
-    ' help like use used using new now still yet again something anything thing things'),
+    ' help like use used using new now still yet again something anything thing things'
+    ' many much often ever never always usually maybe perhaps also even really actually quite rather already currently'
+    ' today tomorrow yesterday ago every another anyone anybody someone somebody everyone everybody nobody none because since'
+    ' while although though whether well good better best ok okay sure great perfect explain summarise summarize write describe'
+    ' translate'),
   ('german', 'projekt projekte dienst dienste arbeit der das den dem des ein eine einen einem einer eines und oder aber wenn dann als'
     ' wie wo warum wann wer wen wem welche welcher welches ist sind waren sein bist habe haben hatte hatten hast wird werden'
     ' wurde wurden kann kannst konnen konnte soll sollte sollten muss mussen mochte ich du er sie es wir ihr mich mir dich dir uns'
@@ -205,3 +210,9 @@ create type remem._topic_match as (
   topic_no bigint, topic_id uuid, title text, score float8, signal text, unresolved boolean, scope text, scope_ref text, providers text[]
 );
 comment on type remem._topic_match is 'A topic that a stage of the planner found; internal.';
+
+-- A memory that speaks for a plan: what it names, whose it is, how near it is, which of the prompt's words it has.
+create type remem._memory_evidence as (
+  memory_no bigint, memory_id uuid, name text, owner text, cosine float8, relevance float8, coverage float8, shared int
+);
+comment on type remem._memory_evidence is 'A memory that recall finds for a plan; internal.';

@@ -85,9 +85,47 @@ comment on type remem.conflict_candidate is 'Two current memories that say diffe
 -- The moment that a query is asked about; null = now.
 alter type remem._query add attribute as_of timestamptz;
 
+-- What scopes may see (null = all), for what reads more than the candidates.
+alter type remem._query add attribute scope_filter jsonpath;
+
+-- Whether a workspace ever had a row that is not global: as long as it had none, no recall has to look whose a row is.
+alter table remem.workspace add column scoped boolean not null default false;
+update remem.workspace w set scoped = true
+where exists (select from remem.memory m where m.workspace = w.workspace and m.scope <> 'global');
+
+-- Filters see when a memory was written and how fresh it is.
+update remem.memory m
+set attrs = m.attrs || jsonb_build_object('freshness', m.freshness, 'created_at',
+  to_char(m.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS')
+  || rtrim(rtrim(to_char(m.created_at at time zone 'UTC', '.US'), '0'), '.') || '+00:00');
+
+-- Whose a hit is, so that a client can check it again.
+alter type remem.recall_hit add attribute scope text, add attribute scope_ref text;
+alter type remem.recall_many_hit add attribute scope text, add attribute scope_ref text;
+
 -- list gained an argument.
 drop function if exists remem.list(text, text, uuid, int);
 
 -- Private functions whose results or arguments changed.
 drop function if exists remem._memory_topics(text, bigint[]);
 drop function if exists remem._derived_part(text, real, boolean, bigint);
+
+-- ---- languages: how far the rows of a workspace have been analysed anew
+-- Null: every row has the workspace's analyser. Otherwise a job is due, and rows up to this number are done.
+alter table remem.workspace add column reindexed_to bigint;
+comment on column remem.workspace.reindexed_to is 'Up to which memory reindex_text has come; null when no row is of another analyser.';
+
+create type remem.reindex_report as (
+  done boolean, reindexed bigint, progress float8, language text, analyser text, run_id uuid
+);
+comment on type remem.reindex_report is 'What one call of reindex_text did, and how far (0 to 1) the workspace is.';
+
+create type remem.workspace_info as (
+  workspace text, language text, space text, text_index text, memories bigint, created_at timestamptz
+);
+comment on type remem.workspace_info is 'A workspace in a list; text_index is current, mixed (reindex_text is due) or outdated (another version analysed it).';
+
+create type remem.access_grant_record as (
+  role text, workspace text, level text, max_source_class text, holds boolean, granted_at timestamptz, granted_by text
+);
+comment on type remem.access_grant_record is 'A grant in a list: workspace null is all of them, holds false is a role that was dropped, renamed or made again.';

@@ -49,9 +49,9 @@ comment on table remem.embedding_cursor is 'How far the claims of a space have c
 create table remem.job_run (
   workspace text collate "C" not null,
   run_id uuid not null,
-  kind text collate "C" not null constraint job_run_kind check (kind in ('embedding-reembed', 'space-activation')),
+  kind text collate "C" not null constraint job_run_kind check (kind in ('embedding-reembed', 'space-activation', 'text-reindex')),
   state text collate "C" not null constraint job_run_state check (state in ('started', 'completed', 'failed')),
-  space_no int not null,
+  space_no int,                             -- null: a job about no space
   claimed bigint not null default 0,
   embedded bigint not null default 0,
   failed bigint not null default 0,
@@ -64,7 +64,7 @@ create table remem.job_run (
   primary key (workspace, run_id)
 );
 create index job_run_state_idx on remem.job_run (workspace, state, started_at desc);
-comment on table remem.job_run is 'Runs of the embedding jobs and switches of space: counts, last error, no texts.';
+comment on table remem.job_run is 'Runs of jobs (embedding, switches of space, text analysis): counts, last error, no texts.';
 
 alter table remem.embedding_claim enable row level security;
 alter table remem.embedding_cursor enable row level security;
@@ -93,7 +93,7 @@ create type remem.job_run_record as (
   run_id uuid, kind text, state text, space text, claimed bigint, embedded bigint, failed bigint, last_error text, metadata jsonb,
   started_at timestamptz, updated_at timestamptz, completed_at timestamptz
 );
-comment on type remem.job_run_record is 'One run of an embedding job, or one switch of space.';
+comment on type remem.job_run_record is 'One run of a job, or one switch of space.';
 
 create type remem.space_status as (
   name text, fingerprint text, backend text, dimensions int, state text, workspace_state text, memories bigint, vectors bigint,

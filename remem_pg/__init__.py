@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     )
     from remem_pg.hooks import Hooks, RecallRequest
     from remem_pg.models import (
+        BulkReport,
         ConflictCandidate,
         DropReport,
         ForgetReport,
@@ -59,14 +60,19 @@ if TYPE_CHECKING:
         SpaceInfo,
         Version,
     )
+    from remem_pg.operations_models import CheckRow, MaintainRow
     from remem_pg.reembed_models import Coverage, ReembedResult, SpaceStatus
     from remem_pg.rerank import LateInteraction, Reranker
     from remem_pg.rerank_cross import CrossEncoder
     from remem_pg.rerank_http import HttpReranker
+    from remem_pg.tenancy_models import Grant, ReindexReport, WorkspaceInfo
+    from remem_pg.transfer import ExportReport, ImportReport
     from remem_pg.worker import Worker, WorkerReport
 
 __all__ = [
     "AsyncRemem",
+    "BulkReport",
+    "CheckRow",
     "ClaimLost",
     "Conflict",
     "ConflictCandidate",
@@ -80,13 +86,17 @@ __all__ = [
     "EmbeddedUnavailable",
     "EmbeddingModel",
     "EmbeddingUnavailable",
+    "ExportReport",
     "ForgetReport",
     "FunctionProvider",
+    "Grant",
     "Hit",
     "Hooks",
     "HttpReranker",
+    "ImportReport",
     "InvalidArgument",
     "LateInteraction",
+    "MaintainRow",
     "MarkdownProvider",
     "Memory",
     "MemoryInput",
@@ -105,6 +115,7 @@ __all__ = [
     "RecallResult",
     "Record",
     "ReembedResult",
+    "ReindexReport",
     "Remem",
     "RememError",
     "Reranker",
@@ -123,6 +134,7 @@ __all__ = [
     "Version",
     "Worker",
     "WorkerReport",
+    "WorkspaceInfo",
     "__version__",
 ]
 
@@ -146,15 +158,23 @@ _HOME = {
     "HttpReranker": "remem_pg.rerank_http",
     "LateInteraction": "remem_pg.rerank",
     "Reranker": "remem_pg.rerank",
+    "CheckRow": "remem_pg.operations_models",
+    "MaintainRow": "remem_pg.operations_models",
     "Coverage": "remem_pg.reembed_models",
     "ReembedResult": "remem_pg.reembed_models",
     "SpaceStatus": "remem_pg.reembed_models",
+    "ExportReport": "remem_pg.transfer",
+    "ImportReport": "remem_pg.transfer",
+    "Grant": "remem_pg.tenancy_models",
+    "ReindexReport": "remem_pg.tenancy_models",
+    "WorkspaceInfo": "remem_pg.tenancy_models",
     "Worker": "remem_pg.worker",
     "WorkerReport": "remem_pg.worker",
     "Hooks": "remem_pg.hooks",
     "RecallRequest": "remem_pg.hooks",
     **dict.fromkeys(
         (
+            "BulkReport",
             "ConflictCandidate",
             "DropReport",
             "ForgetReport",

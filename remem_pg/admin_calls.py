@@ -8,6 +8,7 @@ from typing import Any
 from remem_pg import checks
 from remem_pg.calls import Call, Reply, build, optional_text
 from remem_pg.models import SpaceInfo, Version
+from remem_pg.tenancy_models import Grant, ReindexReport, WorkspaceInfo
 
 
 def _nothing(reply: Reply) -> None:
@@ -61,6 +62,56 @@ def create_workspace(workspace: str, language: str) -> Call[bool]:
             "language": ("text", checks.text(language, "language")),
         },
         lambda reply: bool(reply.value()),
+    )
+
+
+def list_workspaces(after: str | None, limit: int) -> Call[list[WorkspaceInfo]]:
+    """A page of the workspaces that the role may see, by name."""
+    return build(
+        "list_workspaces",
+        {
+            "after": ("text", optional_text(after, "after")),
+            "limit": ("integer", checks.integer(limit, "limit")),
+        },
+        lambda reply: [WorkspaceInfo.from_row(row) for row in reply.rows],
+        read=True,
+    )
+
+
+def list_grants(role: str | None, workspace: str | None) -> Call[list[Grant]]:
+    """Who may do what."""
+    return build(
+        "list_grants",
+        {
+            "role": ("text", optional_text(role, "role")),
+            "workspace": ("text", optional_text(workspace, "workspace")),
+        },
+        lambda reply: [Grant.from_row(row) for row in reply.rows],
+        read=True,
+    )
+
+
+def set_language(workspace: str, language: str) -> Call[bool]:
+    """Sets the language of a workspace; says whether that changed anything."""
+    return build(
+        "set_language",
+        {
+            "workspace": ("text", checks.text(workspace, "workspace")),
+            "language": ("text", checks.text(language, "language")),
+        },
+        lambda reply: bool(reply.value()),
+    )
+
+
+def reindex_text(workspace: str, budget: float) -> Call[ReindexReport]:
+    """Analyses memories anew for about ``budget`` seconds."""
+    return build(
+        "reindex_text",
+        {
+            "workspace": ("text", checks.text(workspace, "workspace")),
+            "budget": ("interval", f"{budget:.3f} seconds"),
+        },
+        lambda reply: ReindexReport.from_row(reply.rows[0]),
     )
 
 

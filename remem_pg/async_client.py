@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack
 from uuid import UUID
@@ -18,11 +18,13 @@ from remem_pg import (
     checks,
     recall_flow,
     remember_flow,
+    restrict,
     stages,
     steps,
     wire,
 )
 from remem_pg.after_recall import AfterRecall
+from remem_pg.bulk_methods import AsyncBulkMethods
 from remem_pg.context.methods import AsyncContextMethods
 from remem_pg.embedder import Embedder
 from remem_pg.lifecycle import AsyncLifecycleMethods
@@ -35,14 +37,17 @@ from remem_pg.models import (
     SpaceInfo,
     Version,
 )
+from remem_pg.operations_methods import AsyncOperationsMethods
 from remem_pg.reembed_methods import AsyncReembedMethods
 from remem_pg.result_cache import ResultCache, Tiers
+from remem_pg.tenancy import AsyncTenancyMethods
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from psycopg_pool import AsyncConnectionPool
 
+    from remem_pg.context.scope import Scope
     from remem_pg.context.settings import ContextSettings
     from remem_pg.embedding.base import EmbeddingModel
     from remem_pg.hooks import Expander, Hooks
@@ -55,7 +60,14 @@ Memories = list[Memory]
 Refs = list[MemoryRef]
 
 
-class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods, AsyncReembedMethods):
+class AsyncRemem(
+    AsyncContextMethods,
+    AsyncLifecycleMethods,
+    AsyncReembedMethods,
+    AsyncTenancyMethods,
+    AsyncOperationsMethods,
+    AsyncBulkMethods,
+):
     """The memories of one workspace.
 
     Args:
@@ -66,6 +78,8 @@ class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods, AsyncReembedMethods
         embedding: ``auto`` (a local model if there is one, else the built-in hash), a name or a
             model directory, an ``EmbeddingModel``, or None for no vectors from this client.
         tenant: set ``remem.workspace`` in the transaction of every call, as strict mode wants.
+            None: where the database is in strict mode and no setting of yours is there. False:
+            never.
         reranker: what looks again at the best hits: ``late`` (the embedding model's own token
             vectors), a cross-encoder's directory, an ``https://`` endpoint, or a function
             ``(query, texts) -> scores``. None: nothing does.
@@ -96,7 +110,7 @@ class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods, AsyncReembedMethods
         *,
         workspace: str,
         embedding: str | EmbeddingModel | Any | None = "auto",
-        tenant: bool = False,
+        tenant: bool | None = None,
         reranker: str | Path | Reranker | Any | None = None,
         rerank_pool: int = stages.RERANK_POOL,
         rerank_gate: Literal["cluster", "top", "always"] = "cluster",
@@ -116,7 +130,9 @@ class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods, AsyncReembedMethods
         embedder = Embedder(embedding)
         opened = stages.open_stages(embedder, reranker, rerank_pool, rerank_gate, hooks, expander)
         tiers = Tiers(ResultCache() if cache else None, log)
-        self._session = steps.Session(name, embedder, tenant, stages=opened, tiers=tiers)
+        self._session = steps.Session(
+            name, embedder, tenant, stages=opened, tiers=tiers, handshake=self._handshake
+        )
 
     @property
     def workspace_name(self) -> str:
@@ -183,34 +199,54 @@ class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods, AsyncReembedMethods
         after: UUID | str | None = None,
         limit: int = 50,
         state: Literal["current", "superseded", "forgotten", "all"] = "current",
+        *,
+        where: str | None = None,
     ) -> Memories:
-        """A page, newest first: those that match a jsonpath, after the memory ``after``.
+        """A page, newest first: those that match a jsonpath or a condition in SQL, after the memory
+        ``after``, of every scope.
 
         ``state``: what is no longer current too; forgotten ones are for those who may write.
+        ``where``: see ``recall``; ``scope = 'user' and scope_ref = 'ann'`` for one owner's.
         """
+        filter = restrict.as_filter(filter, where)
         return await self._call(
             calls.list_memories(self.workspace_name, filter, after, limit, state)
         )
 
-    async def iterate(self, filter: str | None = None, page: int = 200) -> AsyncIterator[Memory]:
+    async def iterate(
+        self, filter: str | None = None, page: int = 200, *, where: str | None = None
+    ) -> AsyncIterator[Memory]:
         """All of them, newest first, read page by page."""
+        filter = restrict.as_filter(filter, where)
         after: UUID | None = None
         while memories := await self.list(filter, after, page):
             for memory in memories:
                 yield memory
             after = memories[-1].memory_id
 
-    async def count(self, filter: str | None = None) -> int:
-        """How many current memories there are, or match a jsonpath."""
+    async def count(self, filter: str | None = None, *, where: str | None = None) -> int:
+        """How many current memories there are, or match a jsonpath or a condition in SQL."""
+        filter = restrict.as_filter(filter, where)
         return await self._call(calls.count(self.workspace_name, filter))
 
     # recall
 
     async def recall(
-        self, query: str, k: int = 8, *, query_embedding: Vector | None = None, **options: Any
+        self,
+        query: str,
+        k: int = 8,
+        *,
+        query_embedding: Vector | None = None,
+        where: str | None = None,
+        scope: Scope | Mapping[str, Any] | None = None,
+        **options: Any,
     ) -> RecallResult:
         """The ``k`` memories that matter for a question, best first, each with its reasons.
 
+        ``where`` is a condition in SQL over the fields of a memory, such as ``kind = 'decision' and
+        metadata.team = 'core' and occurred_at > '2026-01-01'`` (docs/filters.md). ``scope`` is the
+        active context, ``{"project": "phoenix", "user": "mei"}``: memories of other projects,
+        sessions and users are never found; without it, only global ones.
         ``options`` are those of ``remem.recall``: filter, kinds, scopes, kind, arms, mode, fusion,
         weights, min_relevance, graph, deadline_ms, rerank_pool, expanded, session_ref, explain,
         space, shard_by, as_of (an aware time: what was known then); ``rerank``: False for no second
@@ -220,6 +256,7 @@ class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods, AsyncReembedMethods
         ``result.degraded`` names what was missing, ``result.trace`` what the client's stages did;
         a model that fails never raises here.
         """
+        options |= {"where": where, "scope": scope}
         flow = recall_flow.recall(self._session, calls.recall, query, k, query_embedding, options)
         result = await self._do(flow)
         if self._source.own_transactions and self._after_recall.due(self.workspace_name):
@@ -227,9 +264,17 @@ class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods, AsyncReembedMethods
         return result
 
     async def recall_explain(
-        self, query: str, k: int = 8, *, query_embedding: Vector | None = None, **options: Any
+        self,
+        query: str,
+        k: int = 8,
+        *,
+        query_embedding: Vector | None = None,
+        where: str | None = None,
+        scope: Scope | Mapping[str, Any] | None = None,
+        **options: Any,
     ) -> dict[str, Any]:
         """The same recall as a document: hits, arms, candidates, timings, degraded states."""
+        options |= {"where": where, "scope": scope}
         build = calls.recall_explain
         return await self._do(
             recall_flow.recall(self._session, build, query, k, query_embedding, options)
@@ -241,27 +286,8 @@ class AsyncRemem(AsyncContextMethods, AsyncLifecycleMethods, AsyncReembedMethods
         self, workspace: str | None = None, language: str = "english"
     ) -> bool:
         """Creates this (or another) workspace with its language; says whether it is new."""
-        return await self._call(
-            admin_calls.create_workspace(workspace or self.workspace_name, language)
-        )
-
-    async def grant_access(
-        self,
-        role: str,
-        workspace: str | None = None,
-        level: Literal["read", "write", "worker", "admin"] = "read",
-        max_source_class: str | None = None,
-    ) -> None:
-        """Lets a database role into one workspace, or into all when ``workspace`` is None."""
-        await self._call(admin_calls.grant_access(role, workspace, level, max_source_class))
-
-    async def revoke_access(self, role: str, workspace: str | None = None) -> bool:
-        """Takes a grant back; says whether there was one."""
-        return await self._call(admin_calls.revoke_access(role, workspace))
-
-    async def configure(self, name: str, value: str) -> None:
-        """Changes a setting of the whole database."""
-        await self._call(admin_calls.configure(name, value))
+        client = self if workspace is None else self.workspace(workspace)
+        return await client._call(admin_calls.create_workspace(client.workspace_name, language))
 
     async def register_space(self, descriptor: dict[str, Any]) -> SpaceInfo:
         """Makes an embedding model known; the same model is the same space."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
@@ -253,6 +253,36 @@ async def execute(conn: Connection, call: Call[Any], tenant: str | None) -> Repl
     finally:
         conn.remove_notice_handler(warnings)
     return Reply(rows, tuple(warnings.codes))
+
+
+async def copy(conn: Connection, sql: str, blocks: Iterable[bytes]) -> None:
+    """Sends blocks to a COPY statement."""
+    try:
+        async with psycopg.AsyncCursor(conn) as cursor, cursor.copy(sql.encode()) as stream:
+            for block in blocks:
+                await stream.write(block)
+    except psycopg.Error as exc:
+        error = wire.translated(exc)
+        if error is exc:
+            raise
+        raise error from exc
+
+
+async def copy_out(
+    conn: Connection, call: Call[Any], sink: Callable[[str], Any], tenant: str | None
+) -> None:
+    """Gives the rows of a call with one column to ``sink``, one at a time."""
+    try:
+        async with _tenant(conn, tenant), psycopg.AsyncCursor(conn) as cursor:
+            statement = f"copy ({call.sql}) to stdout".encode()
+            async with cursor.copy(statement, call.params) as stream:
+                async for row in stream.rows():
+                    sink(row[0])
+    except psycopg.Error as exc:
+        error = wire.translated(exc)
+        if error is exc:
+            raise
+        raise error from exc
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 from remem_pg import async_connection, settle, side_by_side, steps
 from remem_pg.async_connection import Connection, Source
 from remem_pg.calls import Call
-from remem_pg.errors import ServerUnavailable
+from remem_pg.errors import ServerUnavailable, TenantNotSet
 from remem_pg.steps import Session
 
 T = TypeVar("T")
@@ -52,6 +52,13 @@ async def _perform(
             return await side_by_side.perform(step, lambda call: _run(source, session, call, None))
         case steps.InTransaction():
             return conn is not None or source.in_transaction()
+        case steps.Copy(sql, blocks):
+            assert conn is not None, "a copy belongs into a transaction"
+            return await async_connection.copy(conn, sql, blocks)
+        case steps.CopyOut(call, sink):
+            assert conn is not None, "a copy belongs into a transaction"
+            call, tenant = session.narrowed(call)
+            return await async_connection.copy_out(conn, call, sink, tenant)
         case steps.Together(flow):
             if conn is not None:
                 async with async_connection.atomic(conn):
@@ -64,6 +71,16 @@ async def _perform(
 
 
 async def _run(source: Source, session: Session, call: Call[Any], conn: Connection | None) -> Any:
+    try:
+        return await _send(source, session, call, conn)
+    except TenantNotSet:
+        # the database turned strict since the handshake; refused, so nothing has happened yet
+        if not session.learns_strict() or conn is not None or source.in_transaction():
+            raise
+        return await _send(source, session, call, conn)
+
+
+async def _send(source: Source, session: Session, call: Call[Any], conn: Connection | None) -> Any:
     call, tenant = session.narrowed(call)
     if conn is not None:
         return call.parse(await async_connection.execute(conn, call, tenant))

@@ -70,18 +70,27 @@ def build(
     )
 
 
-def in_tenant(call: Call[T], workspace: str) -> Call[T]:
+_SET = "select set_config('remem.workspace', %(workspace)s::text, true) as workspace"
+_SET_IF_EMPTY = (
+    "select case when set_config('remem.workspace', coalesce(nullif(current_setting("
+    "'remem.workspace', true), ''), %(workspace)s::text), true) <> '' "
+    "then %(workspace)s::text end as workspace"
+)
+
+
+def in_tenant(call: Call[T], workspace: str, *, keep: bool = False) -> Call[T]:
     """The same call with ``remem.workspace`` set for its transaction, in one round trip.
 
     The function takes its workspace from the row that sets the setting, so the setting is made
     before the function runs, whatever the planner does. A call that names no workspace, or
-    another one, is about the whole database and stays as it is.
+    another one, is about the whole database and stays as it is. With ``keep`` a setting that is
+    there already stays, so that it goes on refusing what its owner wanted refused.
     """
     if call.params.get("workspace") != workspace:
         return call
     head, body = call.sql.split(" from ", 1)
     body = body.replace("%(workspace)s::text", "tenant.workspace")
-    setting = "select set_config('remem.workspace', %(workspace)s::text, true) as workspace"
+    setting = _SET_IF_EMPTY if keep else _SET
     return replace(call, sql=f"{head} from ({setting} offset 0) tenant cross join lateral {body}")
 
 
@@ -119,14 +128,14 @@ def remember_many(
         "remember_many",
         {
             "workspace": ("text", checks.text(workspace, "workspace")),
-            "items": ("jsonb", "[" + ",".join(map(_item_json, items)) + "]"),
+            "items": ("jsonb", "[" + ",".join(map(item_json, items)) + "]"),
             "on_error": ("text", checks.text(on_error, "on_error")),
         },
         _refs,
     )
 
 
-def _item_json(item: Mapping[str, Any]) -> str:
+def item_json(item: Mapping[str, Any]) -> str:
     """A checked item as a JSON object. Metadata is JSON text already, a vector prints itself."""
     plain = {k: v for k, v in item.items() if k not in ("metadata", "embedding")}
     members = [json.dumps(plain, ensure_ascii=False)[1:-1]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -248,6 +248,39 @@ def execute(conn: Connection, call: Call[Any], tenant: str | None) -> Reply:
     finally:
         conn.remove_notice_handler(warnings)
     return Reply(rows, tuple(warnings.codes))
+
+
+def copy(conn: Connection, sql: str, blocks: Iterable[bytes]) -> None:
+    """Sends blocks to a COPY statement."""
+    try:
+        with psycopg.Cursor(conn) as cursor, cursor.copy(sql.encode()) as stream:
+            for block in blocks:
+                stream.write(block)
+    except psycopg.Error as exc:
+        error = wire.translated(exc)
+        if error is exc:
+            raise
+        raise error from exc
+
+
+def copy_out(
+    conn: Connection, call: Call[Any], sink: Callable[[str], Any], tenant: str | None
+) -> None:
+    """Gives the rows of a call with one column to ``sink``, one at a time."""
+    try:
+        statement = f"copy ({call.sql}) to stdout".encode()
+        with (
+            _tenant(conn, tenant),
+            psycopg.Cursor(conn) as cursor,
+            cursor.copy(statement, call.params) as stream,
+        ):
+            for row in stream.rows():
+                sink(row[0])
+    except psycopg.Error as exc:
+        error = wire.translated(exc)
+        if error is exc:
+            raise
+        raise error from exc
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 from remem_pg import connection, settle, steps
 from remem_pg.calls import Call
 from remem_pg.connection import Connection, Source
-from remem_pg.errors import ServerUnavailable
+from remem_pg.errors import ServerUnavailable, TenantNotSet
 from remem_pg.steps import Session
 
 T = TypeVar("T")
@@ -48,6 +48,13 @@ def _perform(source: Source, session: Session, step: steps.Step, conn: Connectio
             return None
         case steps.InTransaction():
             return conn is not None or source.in_transaction()
+        case steps.Copy(sql, blocks):
+            assert conn is not None, "a copy belongs into a transaction"
+            return connection.copy(conn, sql, blocks)
+        case steps.CopyOut(call, sink):
+            assert conn is not None, "a copy belongs into a transaction"
+            call, tenant = session.narrowed(call)
+            return connection.copy_out(conn, call, sink, tenant)
         case steps.Together(flow):
             if conn is not None:
                 with connection.atomic(conn):
@@ -57,6 +64,16 @@ def _perform(source: Source, session: Session, step: steps.Step, conn: Connectio
 
 
 def _run(source: Source, session: Session, call: Call[Any], conn: Connection | None) -> Any:
+    try:
+        return _send(source, session, call, conn)
+    except TenantNotSet:
+        # the database turned strict since the handshake; refused, so nothing has happened yet
+        if not session.learns_strict() or conn is not None or source.in_transaction():
+            raise
+        return _send(source, session, call, conn)
+
+
+def _send(source: Source, session: Session, call: Call[Any], conn: Connection | None) -> Any:
     call, tenant = session.narrowed(call)
     if conn is not None:
         return call.parse(connection.execute(conn, call, tenant))

@@ -10,19 +10,24 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from remem_pg import checks
+from remem_pg.embedding.awaiting import awaited
 from remem_pg.embedding.cache import EmbeddingCache, key
-from remem_pg.errors import EmbeddingUnavailable, InvalidArgument
+from remem_pg.errors import EmbeddingUnavailable, InvalidArgument, UnknownOption
 from remem_pg.vector import Vector
 
 if TYPE_CHECKING:
     from remem_pg.embedding.base import EmbeddingModel
 
 logger = logging.getLogger("remem_pg")
+
+AGAIN_SECONDS = 30.0
+"""How long a model that could not be had is not asked for again: an endpoint may come back."""
 
 HASH_BACKEND = "remem-local-hash"
 """The backend of the built-in space: there the server embeds what arrives without a vector."""
@@ -42,6 +47,8 @@ class Embedder:
         self.reason = ""
         self._model: EmbeddingModel | None = None
         self._resolved = False
+        self.again_at: float | None = None
+        """The moment (monotonic) from when a model that could not be had is tried again."""
         self._lock = threading.Lock()
         self._logged: set[str] = set()
         self.cache: EmbeddingCache[list[Vector | None]] = EmbeddingCache()
@@ -50,10 +57,12 @@ class Embedder:
         """The fingerprint of the model's space, or None without a model.
 
         Raises InvalidArgument for a spec that is no model at all; a model that cannot be had is
-        logged.
+        logged, and asked for again after half a minute.
         """
         with self._lock:
-            if not self._resolved:
+            due = self.again_at is not None and time.monotonic() >= self.again_at
+            if not self._resolved or due:
+                self.again_at = None
                 self._resolve()
                 self._resolved = True
         return self.fingerprint
@@ -79,9 +88,10 @@ class Embedder:
             self.descriptor = dict(descriptor_of(found.model))
             self.fingerprint = fingerprint(self.descriptor)
             self._model = found.model
-        except InvalidArgument:
+        except (InvalidArgument, UnknownOption):
             raise
         except Exception as exc:  # a model is somebody else's code: recall works without it
+            self.again_at = time.monotonic() + AGAIN_SECONDS
             self.reason = f"{type(exc).__name__}: {exc}"
             self.log_once("unresolved", "no embedding model: %s", self.reason)
             return
@@ -100,7 +110,8 @@ class Embedder:
         if self._model is None:
             return None
         try:
-            vectors = self._embedded(texts, "query_prompt" if query else "document_prompt")
+            role = "query_prompt" if query else "document_prompt"
+            vectors = self._embedded(texts, role, live=True)
         except Exception as exc:  # as above: fail open, named in the result
             # the class alone: a message may quote what was embedded
             why = type(exc).__name__
@@ -112,12 +123,15 @@ class Embedder:
         """One vector per text, of zeros for a text without any feature; raises what goes wrong."""
         return self._embedded(texts, "document_prompt")
 
-    def _embedded(self, texts: Sequence[str], role: str) -> list[Vector]:
+    def _embedded(self, texts: Sequence[str], role: str, *, live: bool = False) -> list[Vector]:
         model = self.model()
         if model is None:
             raise EmbeddingUnavailable(self.reason or None)
         prompt = self.descriptor.get(role) or ""
-        rows = model.embed([prompt + text for text in texts])
+        embed = model.embed
+        if live:  # a model behind a network waits longer for a job than for a caller
+            embed = getattr(model, "embed_live", embed)
+        rows = awaited(embed([prompt + text for text in texts]))
         vectors = [checks.vector(row, "embedding") for row in rows]
         dimensions = int(self.descriptor["dimensions"])
         if len(vectors) != len(texts) or any(len(v) != dimensions for v in vectors):

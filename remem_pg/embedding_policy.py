@@ -29,7 +29,7 @@ def decide(session: Session, *, writing: bool) -> Flow[Decision]:
         return known
     fingerprint: str | None = yield Work(session.embedder.prepare)
     if fingerprint is None:
-        session.decision = Decision()
+        session.decision = Decision(until=session.embedder.again_at)
         return session.decision
     space = yield Run(admin_calls.current_space(session.workspace))
     if space.fingerprint == fingerprint:

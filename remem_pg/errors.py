@@ -200,7 +200,7 @@ class NoAccess(RememError):
 
 
 class TenantNotSet(RememError):
-    """The tenant setting remem.workspace is not set, or names another workspace."""
+    """The database is in strict mode and the setting remem.workspace is not set."""
 
     code = "RM302"
 

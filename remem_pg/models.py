@@ -124,6 +124,31 @@ class MemoryRef(_Record):
         )
 
 
+REFUSALS_KEPT = 1000
+"""How many refusals a report keeps; more are counted, so that memory stays bounded."""
+
+
+@dataclass(slots=True)
+class BulkReport:
+    """What became of many memories: ``outcomes`` by name, and the first refusals."""
+
+    items: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict)
+    refused: list[MemoryRef] = field(default_factory=list)
+    refused_count: int = 0
+
+    def add(self, refs: Iterable[MemoryRef]) -> None:
+        """Counts the results of a batch."""
+        for ref in refs:
+            self.items += 1
+            if ref.refused:
+                self.refused_count += 1
+                if len(self.refused) < REFUSALS_KEPT:
+                    self.refused.append(ref)
+            else:
+                self.outcomes[ref.outcome] = self.outcomes.get(ref.outcome, 0) + 1
+
+
 @dataclass(frozen=True, slots=True)
 class Memory(_Record):
     """A stored memory, whole. All times are aware."""
@@ -194,6 +219,8 @@ class Hit(_Record):
     duplicates: Any = None
     expanded_from: UUID | None = None
     degraded: list[str] | None = None
+    scope: str | None = None
+    scope_ref: str | None = None
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from remem_pg import calls, checks, hooks, parallel, rerank_flow, telemetry
+from remem_pg import calls, checks, hooks, parallel, rerank_flow, restrict, telemetry
 from remem_pg.calls import Call
 from remem_pg.embedding_policy import decide, forget_space
 from remem_pg.errors import DimensionMismatch, UnknownSpace
@@ -15,6 +15,9 @@ from remem_pg.models import RecallResult
 from remem_pg.result_cache import as_result
 from remem_pg.steps import Flow, Run, Session, Work
 from remem_pg.vector import Vector
+
+if TYPE_CHECKING:
+    from remem_pg.context.scope import Scope
 
 T = TypeVar("T")
 
@@ -28,10 +31,16 @@ def recall(
     options: Mapping[str, Any],
 ) -> Flow[T]:
     """One recall, with a span over it when this client logs; see ``_recall``."""
-    flow = _recall(session, build, query, k, query_embedding, options)
+    plain, scope = restrict.as_options(session.workspace, options)
+    flow = _recall(session, build, query, k, query_embedding, plain)
     if session.tiers.log and build is calls.recall:
         flow = telemetry.observed(session.workspace, k, flow)
-    return flow
+    return flow if scope is None else _within(scope, flow)
+
+
+def _within(scope: Scope, flow: Flow[T]) -> Flow[T]:
+    """The answer without hits of owners that are not in the context, whoever gave them."""
+    return restrict.within(scope, (yield from flow))
 
 
 def _recall(

@@ -168,11 +168,14 @@ def _run(job: _Job, target: Coverage, limit: int | None, wait: bool) -> Flow[Non
         size = job.batch_size if limit is None else min(job.batch_size, limit - result.claimed)
         batch: list[EmbeddingJob] = []
         if size > 0:
-            batch = yield Run(
-                reembed_calls.claim_embeddings(
-                    job.workspace, job.fingerprint, size, job.lease, result.run_id
+            try:
+                batch = yield Run(
+                    reembed_calls.claim_embeddings(
+                        job.workspace, job.fingerprint, size, job.lease, result.run_id
+                    )
                 )
-            )
+            except UnknownSpace:
+                return  # somebody turned the workspace to another space meanwhile
         if batch:
             result.claimed += len(batch)
             yield from _embed(job, batch)

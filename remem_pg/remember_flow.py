@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from remem_pg import calls, checks
+from remem_pg import calls, checks, staging
 from remem_pg.embedding_policy import forget_space, with_vectors
 from remem_pg.errors import DimensionMismatch, InvalidArgument, RememError, UnknownSpace
-from remem_pg.models import MemoryRef
+from remem_pg.models import BulkReport, MemoryRef
 from remem_pg.steps import Flow, Run, Session, Together
 
 BATCH_CHARACTERS = 4_000_000
@@ -50,6 +50,37 @@ def remember_many(
     ``abort``: all or nothing, also over several statements. ``report``: what is refused, by this
     client or by the server, is reported in its place and the rest is stored.
     """
+    refs: list[MemoryRef] = []
+    yield from _write(session, items, on_error, batch_size, refs.extend)
+    return refs
+
+
+def remember_stream(
+    session: Session,
+    items: Iterable[Any],
+    on_error: str,
+    batch_size: int,
+    on_batch: Callable[[BulkReport], Any] | None,
+) -> Flow[BulkReport]:
+    """As ``remember_many``, keeping counts and the first refusals instead of every result."""
+    report = BulkReport()
+
+    def add(refs: Sequence[MemoryRef]) -> None:
+        report.add(refs)
+        if on_batch is not None:
+            on_batch(report)
+
+    yield from _write(session, items, on_error, batch_size, add)
+    return report
+
+
+def _write(
+    session: Session,
+    items: Iterable[Any],
+    on_error: str,
+    batch_size: int,
+    sink: Callable[[list[MemoryRef]], Any],
+) -> Flow[None]:
     if on_error not in ("abort", "report"):
         raise InvalidArgument(
             detail={"argument": "on_error", "value": on_error, "valid": ["abort", "report"]}
@@ -64,19 +95,17 @@ def remember_many(
     numbered = enumerate(items, 1)
     first, second = _take(numbered, batch_size), _take(numbered, batch_size)
 
-    def all_batches() -> Flow[list[MemoryRef]]:
-        refs: list[MemoryRef] = []
+    def all_batches() -> Flow[None]:
         batch = first
         following = chain([second], iter(lambda: _take(numbered, batch_size), []))
         while batch:
-            refs += yield from _batch(session, batch, on_error)
+            sink((yield from _batch(session, batch, on_error)))
             batch = next(following, [])
-        return refs
 
     if on_error == "abort" and second:
-        stored: list[MemoryRef] = yield Together(all_batches())
-        return stored
-    return (yield from all_batches())
+        yield Together(all_batches())
+    else:
+        yield from all_batches()
 
 
 def _take(numbered: Iterator[tuple[int, Any]], batch_size: int) -> list[tuple[int, Any]]:
@@ -117,7 +146,7 @@ def _batch(
             break
         ready = yield from with_vectors(session, items)
         try:
-            answered = yield Run(calls.remember_many(session.workspace, ready, on_error))
+            answered = yield from staging.store(session, ready, on_error)
         except (DimensionMismatch, UnknownSpace) as error:
             ours = error.item_no is None or "embedding" not in items[error.item_no - 1]
             if ours and (yield from forget_space(session, attempt)):

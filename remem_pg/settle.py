@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
+from remem_pg.embedding.awaiting import CALLERS_LOOP
 from remem_pg.steps import Flow, Job, Settle, Settled
 
 T = TypeVar("T")
@@ -108,6 +109,8 @@ async def in_daemon(function: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
+    # what the function has to await of somebody else's belongs to the caller's loop
+    context.run(CALLERS_LOOP.set, loop)
 
     def finish(value: Any, error: BaseException | None) -> None:
         if future.done():

@@ -7,7 +7,7 @@ sync and the async client differ only in how they carry a step out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -41,6 +41,22 @@ class Together:
     """Run a flow inside one transaction (a savepoint inside the caller's own)."""
 
     flow: Flow[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Send ``blocks`` to a ``COPY ... FROM STDIN``, inside a ``Together``; answered with None."""
+
+    sql: str
+    blocks: Iterable[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOut:
+    """Give each row of a call's one column to ``sink`` as it arrives, inside a ``Together``."""
+
+    call: Call[Any]
+    sink: Callable[[str], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +114,7 @@ class Settle:
     jobs: Mapping[str, Job]
 
 
-Step = Run | Work | Together | InTransaction | SideBySide | Ask | Settle
+Step = Run | Work | Together | Copy | CopyOut | InTransaction | SideBySide | Ask | Settle
 Flow = Generator[Step, Any, T]
 
 
@@ -115,34 +131,56 @@ class Decision:
 
 
 @dataclass(slots=True)
+class Handshake:
+    """Whether the database was found to be one this client can talk to, and whether it is in
+    strict mode; shared by siblings."""
+
+    done: bool = False
+    strict: bool = False
+
+
+@dataclass(slots=True)
 class Session:
     """What one client knows: workspace and model, the decision made for the two, its stages."""
 
     workspace: str
     embedder: Embedder
-    tenant: bool = False
+    tenant: bool | None = None
     decision: Decision | None = None
     stages: Stages = field(default_factory=Stages)
     tiers: Tiers = field(default_factory=Tiers)
+    stages_items: bool = True
+    """False once the database or the role turned out to have no staging tables."""
+    handshake: Handshake = field(default_factory=Handshake)
 
     def narrowed(self, call: Call[T]) -> tuple[Call[T], str | None]:
-        """The call as it is sent, and the tenant setting it makes (None: none)."""
-        if not self.tenant:
+        """The call as it is sent, and the tenant setting it makes (None: none).
+
+        Told to (``tenant``), or because the database is in strict mode; then a setting that is
+        there already is left alone.
+        """
+        if not (self.handshake.strict if self.tenant is None else self.tenant):
             return call, None
-        narrowed = calls.in_tenant(call, self.workspace)
+        narrowed = calls.in_tenant(call, self.workspace, keep=self.tenant is None)
         return narrowed, None if narrowed is call else self.workspace
+
+    def learns_strict(self) -> bool:
+        """After a refusal for want of the setting: whether from now on calls will make it."""
+        if self.tenant is not None or self.handshake.strict:
+            return False
+        self.handshake.strict = True
+        return True
 
     def sibling(self, workspace: str) -> Session:
         """The session of another workspace with the same model."""
-        name = checks.text(workspace, "workspace")
-        return Session(name, self.embedder, self.tenant, stages=self.stages, tiers=self.tiers)
-
-
-@dataclass(slots=True)
-class Handshake:
-    """Whether the database was found to be one this client can talk to; shared by siblings."""
-
-    done: bool = False
+        return Session(
+            checks.text(workspace, "workspace"),
+            self.embedder,
+            self.tenant,
+            stages=self.stages,
+            tiers=self.tiers,
+            handshake=self.handshake,
+        )
 
 
 def after_handshake(handshake: Handshake, flow: Flow[T]) -> Flow[T]:
@@ -154,6 +192,7 @@ def after_handshake(handshake: Handshake, flow: Flow[T]) -> Flow[T]:
                 detail={"got": found.compatibility, "expected": COMPATIBILITY},
                 hint=f"pip install --upgrade remem-pg (the database has {found.version})",
             )
+        handshake.strict = found.details.get("tenant_mode") == "strict"
         handshake.done = True
     return (yield from flow)
 

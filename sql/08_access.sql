@@ -126,6 +126,21 @@ end
 $$;
 comment on function remem._authorize_admin() is 'Refuses a caller who is not an administrator of the whole database.';
 
+-- For what holds in one workspace or, with null, in all: the workspace's admin, or the whole database's.
+create or replace function remem._authorize_admin_of(workspace text) returns void
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  if workspace is null then
+    perform remem._authorize_admin();
+  else
+    perform remem._authorize(workspace, 'admin');
+  end if;
+end
+$$;
+comment on function remem._authorize_admin_of(text) is 'Refuses who is not admin of the workspace or, where it is null, of the whole database.';
+
 -- For grants: an administrator of the whole database who is not confined to another workspace. All
 -- workspaces (null) are others too.
 create or replace function remem._authorize_grants(workspace text) returns void
@@ -216,14 +231,17 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
-  v_valid constant jsonb := '{"tenant_mode": ["shared", "strict"]}';
+  -- A list of values, or the least and the greatest number.
+  v_valid constant jsonb := '{"tenant_mode": ["shared", "strict"], "embed_on_write": ["on", "off"],
+    "recall_log_days": {"from": 1, "to": 36500}}';
 begin
   perform remem._authorize_admin();
   if not v_valid ? coalesce(name, '') then
     perform remem._raise('RM002', jsonb_build_object('option', name,
       'valid', (select jsonb_agg(k order by k) from jsonb_object_keys(v_valid) k)), 'Choose one of the settings');
   end if;
-  if value is null or not (v_valid -> name) ? value then
+  if value is null or (case jsonb_typeof(v_valid -> name) when 'array' then not (v_valid -> name) ? value
+      else value !~ '^[0-9]{1,9}$' or value::int not between (v_valid -> name -> 'from')::int and (v_valid -> name -> 'to')::int end) then
     perform remem._raise('RM001', jsonb_build_object('argument', name, 'value', value, 'valid', v_valid -> name),
       'Choose one of the values');
   end if;
@@ -232,7 +250,7 @@ begin
 end
 $$;
 comment on function remem.configure(text, text) is
-  'Sets a database-wide setting. tenant_mode: shared (the setting remem.workspace narrows when present) or strict (it must be set).';
+  'Sets a database-wide setting. tenant_mode: shared (the setting remem.workspace narrows when present) or strict (it must be set). embed_on_write: on, where a model is in the database (remem install-plpython), has writers wait for the vectors of what arrives without; off (the default) leaves them to a job. recall_log_days: after how many days remem.maintain deletes rows of the log of recalls (30).';
 
 -- Takes every privilege on one object from everybody but its owner: PUBLIC has some by default, others
 -- may have them from ALTER DEFAULT PRIVILEGES or from an administrator's GRANT. `kind` is routine,

@@ -11,6 +11,19 @@ end
 $$;
 comment on function remem._analyser_name(text) is 'The identity of the text analysis; rows of another one are stale.';
 
+-- Whether the postings of a workspace were all made by the analysis of today. No look at a row of memory: who changes
+-- the language or finds another version leaves a mark on the workspace, which goes when the last row is done.
+create or replace function remem._text_index(workspace remem.workspace) returns text
+language plpgsql stable parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  return case when workspace.analyser <> remem._analyser_name(workspace.language) then 'outdated'
+    when workspace.reindexed_to is not null then 'mixed' else 'current' end;
+end
+$$;
+comment on function remem._text_index(remem.workspace) is 'current, mixed or outdated: what reindex_text is for.';
+
 -- Writers hold it shared to the end of their transaction, a change of space or of language exclusively:
 -- nobody writes a vector or a posting of the old kind after the switch. Nothing is written for it.
 -- The second lock is about the vector tables of all spaces: a writer may touch any, drop_space takes one away.
@@ -73,7 +86,7 @@ begin
   v_row := remem._ensure_workspace(workspace, language);
   if v_row.language is distinct from language then
     perform remem._raise('RM102', jsonb_build_object('argument', 'language', 'got', language, 'expected', v_row.language),
-      'The workspace exists with another language');
+      'The workspace exists with another language: an admin may change it with remem.set_language');
   end if;
   return not v_existed;
 end

@@ -99,25 +99,34 @@ begin
   if coalesce(item.body, '') !~ '[^\u0001-\u0020\u0085\u00a0\u2000-\u200b\u2028\u2029\u3000\ufeff]' then
     perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'body'), 'A memory needs a body');
   end if;
-  perform remem._check_length('body', item.body, 10485760, item_no);
-  perform remem._check_length('title', item.title, 65536, item_no);
-  perform remem._check_length('summary', item.summary, 65536, item_no);
-  perform remem._check_length('ref', item.ref, 500, item_no);
-  perform remem._check_length('scope_ref', item.scope_ref, 500, item_no);
-  perform remem._check_length('session_ref', item.session_ref, 500, item_no);
-  perform remem._check_length('topic_key', item.topic_key, 500, item_no);
-  perform remem._check_length('speaker', item.speaker, 500, item_no);
-  perform remem._check_length('subject', item.subject, 2000, item_no);
-  perform remem._check_length('attribute', item.attribute, 2000, item_no);
-  perform remem._check_length('source_ref', item.source_ref, 4000, item_no);
-  perform remem._check_length('metadata', item.metadata::text, 1048576, item_no);
-  for v_bad in
-    select a.name from (values ('tags', item.tags), ('aliases', item.aliases), ('entities', item.entities)) a (name, vals)
-    where cardinality(a.vals) > 1000 or exists (select from unnest(a.vals) v where v is null or octet_length(v) > 1000)
-  loop
-    perform remem._raise('RM003', jsonb_build_object('item', item_no, 'argument', v_bad, 'limit', 1000),
-      format('%s may hold at most 1000 texts of at most 1000 bytes, none null', v_bad));
-  end loop;
+  -- Nearly every item is within its limits: one look says so, and only the others are told by which they are not.
+  if octet_length(item.body) > 10485760 or greatest(octet_length(item.title), octet_length(item.summary)) > 65536
+      or greatest(octet_length(item.ref), octet_length(item.scope_ref), octet_length(item.session_ref), octet_length(item.topic_key),
+        octet_length(item.speaker)) > 500
+      or greatest(octet_length(item.subject), octet_length(item.attribute)) > 2000 or octet_length(item.source_ref) > 4000
+      or octet_length(item.metadata::text) > 1048576 then
+    perform remem._check_length('body', item.body, 10485760, item_no);
+    perform remem._check_length('title', item.title, 65536, item_no);
+    perform remem._check_length('summary', item.summary, 65536, item_no);
+    perform remem._check_length('ref', item.ref, 500, item_no);
+    perform remem._check_length('scope_ref', item.scope_ref, 500, item_no);
+    perform remem._check_length('session_ref', item.session_ref, 500, item_no);
+    perform remem._check_length('topic_key', item.topic_key, 500, item_no);
+    perform remem._check_length('speaker', item.speaker, 500, item_no);
+    perform remem._check_length('subject', item.subject, 2000, item_no);
+    perform remem._check_length('attribute', item.attribute, 2000, item_no);
+    perform remem._check_length('source_ref', item.source_ref, 4000, item_no);
+    perform remem._check_length('metadata', item.metadata::text, 1048576, item_no);
+  end if;
+  if coalesce(item.tags, item.aliases, item.entities) is not null then
+    for v_bad in
+      select a.name from (values ('tags', item.tags), ('aliases', item.aliases), ('entities', item.entities)) a (name, vals)
+      where cardinality(a.vals) > 1000 or exists (select from unnest(a.vals) v where v is null or octet_length(v) > 1000)
+    loop
+      perform remem._raise('RM003', jsonb_build_object('item', item_no, 'argument', v_bad, 'limit', 1000),
+        format('%s may hold at most 1000 texts of at most 1000 bytes, none null', v_bad));
+    end loop;
+  end if;
   item.kind := coalesce(item.kind, 'semantic');
   perform remem._check_member('kind', item.kind,
     '{semantic,episodic,decision,preference,procedure,task,other}', item_no);
@@ -130,24 +139,20 @@ begin
     perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'scope_ref', 'value', item.scope_ref),
       'Every scope but global needs a scope_ref; global has none');
   end if;
-  for v_bad in
-    select a.name from (values ('ref', item.ref), ('session_ref', item.session_ref)) a (name, val) where a.val = ''
-  loop
-    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', v_bad, 'value', ''),
-      'Leave it out, or give it a name');
-  end loop;
+  if item.ref = '' or item.session_ref = '' then
+    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', case when item.ref = '' then 'ref' else 'session_ref' end,
+      'value', ''), 'Leave it out, or give it a name');
+  end if;
   item.source_class := coalesce(item.source_class, 'unspecified');
   if not exists (select from remem.source_class s where s.name = item.source_class) then
     perform remem._check_member('source_class', item.source_class,
       (select array_agg(s.name order by s.name) from remem.source_class s), item_no);
   end if;
   item.importance := coalesce(item.importance, 0.5);
-  for v_bad in
-    select a.name from (values ('importance', item.importance), ('confidence', item.confidence)) a (name, val)
-    where not a.val between 0 and 1
-  loop
+  if not (item.importance between 0 and 1 and coalesce(item.confidence, 0) between 0 and 1) then
+    v_bad := case when item.importance between 0 and 1 then 'confidence' else 'importance' end;
     perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', v_bad), format('%s lies between 0 and 1', v_bad));
-  end loop;
+  end if;
   if item.valid_from >= item.valid_to then
     perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'valid_to'), 'valid_to must be after valid_from');
   end if;
@@ -176,7 +181,8 @@ as $$
       'importance', item.importance, 'confidence', item.confidence, 'pinned', item.pinned,
       'important', case when item.pinned or item.importance >= 0.8 then true end,  -- what an index can look up
       'unresolved', item.unresolved, 'session_ref', item.session_ref, 'turn_no', item.turn_no,
-      'speaker', item.speaker, 'occurred_at', item.occurred_at, 'valid_from', item.valid_from, 'valid_to', item.valid_to))
+      'speaker', item.speaker, 'occurred_at', item.occurred_at, 'valid_from', item.valid_from, 'valid_to', item.valid_to,
+      'created_at', now(), 'freshness', 'current'))
     || case when item.metadata is null then '{}' else jsonb_build_object('metadata', item.metadata) end
 $$;
 comment on function remem._item_attrs(text, remem.memory_item) is 'The document that jsonpath filters are applied to.';
@@ -213,11 +219,21 @@ end
 $$;
 comment on function remem._normalize_json(jsonb) is 'The document with all its text in NFC.';
 
+-- What finds exact duplicates: who says what, folded, with every white space the same.
+create or replace function remem._text_fingerprint(speaker text, body text) returns bytea
+language sql immutable parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select substr(sha256(convert_to(
+    regexp_replace(remem._fold(concat_ws(E'\n', speaker, body)), '[\u0001-\u0020\u00a0\u3000]+', ' ', 'g'), 'UTF8')), 1, 16)
+$$;
+comment on function remem._text_fingerprint(text, text) is 'What two memories with the same words have in common.';
+
 -- The whole way from JSON to something that can be stored. Runs with time zone UTC (set by the caller),
--- so that a datetime without a zone means the same on every server.
+-- so that a datetime without a zone means the same on every server. A vector may come beside the JSON.
 create or replace function remem._prepare_item(
-  workspace remem.workspace, space remem.embedding_space, dictionaries regdictionary[], keys text[], item jsonb, item_no int,
-  max_source_class text
+  workspace remem.workspace, space remem.embedding_space, dictionaries regdictionary[], keys text[], item jsonb, embedding real[],
+  item_no int, max_source_class text
 ) returns remem._prepared_item
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
@@ -227,34 +243,40 @@ declare
   v_result remem._prepared_item;
   v_text text;
 begin
-  item := remem._normalize_json(item);
-  v_item := remem._check_item(remem._parse_item(item, keys, item_no), item_no);
-  v_item.source_class := remem._cap_source_class(v_item.source_class, max_source_class);
-  v_text := remem._document_text(v_item.title, v_item.summary, v_item.body, v_item.speaker, v_item.aliases, v_item.tags);
-  if v_item.embedding is not null then
-    if v_item.space is not null and v_item.space not in (space.fingerprint, space.name) then
-      perform remem._raise('RM202', jsonb_build_object('item', item_no, 'space', v_item.space, 'expected', space.name),
-        'The vector was made by another model than the workspace''s current one');
-    end if;
-    perform remem._check_vector(v_item.embedding, space, item_no);
-  elsif space.space_no = 1 then
-    v_item.embedding := remem._hash_embed(v_text);
-    if 0 = all (v_item.embedding) then
-      v_item.embedding := null;  -- a text without features has no direction
-    end if;
+  -- The vector goes its own way: as JSON it is most of the item, and has no text to normalise.
+  if jsonb_typeof(item) = 'object' and item ? 'embedding' then
+    embedding := (remem._parse_item(jsonb_build_object('embedding', item -> 'embedding'), keys, item_no)).embedding;
+    item := item - 'embedding';
   end if;
+  v_item := remem._check_item(remem._parse_item(remem._normalize_json(item), keys, item_no), item_no);
+  if max_source_class is not null then
+    v_item.source_class := remem._cap_source_class(v_item.source_class, max_source_class);
+  end if;
+  v_text := remem._document_text(v_item.title, v_item.summary, v_item.body, v_item.speaker, v_item.aliases, v_item.tags);
   v_result.item_no := item_no;
   v_result.content_hash := substr(sha256(convert_to(
     (to_jsonb(v_item) - '{embedding,space,on_conflict}'::text[])::text, 'UTF8')), 1, 16);
-  v_result.fingerprint := substr(sha256(convert_to(
-    regexp_replace(remem._fold(concat_ws(E'\n', v_item.speaker, v_item.body)), '[\u0001-\u0020\u00a0\u3000]+', ' ', 'g'), 'UTF8')), 1, 16);
+  v_result.fingerprint := remem._text_fingerprint(v_item.speaker, v_item.body);
   v_result.attrs := remem._item_attrs(workspace.workspace, v_item);
   select coalesce(array_agg(l.lexeme), '{}'), coalesce(array_agg(l.tf), '{}'), coalesce(sum(l.tf) filter (where not l.extra), 0)
   into v_result.lexemes, v_result.tfs, v_result.doc_len
   from remem._lexemes(v_text, dictionaries) l;
+  if embedding is not null then
+    if v_item.space is not null and v_item.space not in (space.fingerprint, space.name) then
+      perform remem._raise('RM202', jsonb_build_object('item', item_no, 'space', v_item.space, 'expected', space.name),
+        'The vector was made by another model than the workspace''s current one');
+    end if;
+    perform remem._check_vector(embedding, space, item_no);
+  elsif space.space_no = 1 then
+    embedding := remem._hash_embed(v_text);
+    if 0 = all (embedding) then
+      embedding := null;  -- a text without features has no direction
+    end if;
+  end if;
+  v_item.embedding := embedding;
   v_result.item := v_item;
   return v_result;
 end
 $$;
-comment on function remem._prepare_item(remem.workspace, remem.embedding_space, regdictionary[], text[], jsonb, int, text) is
+comment on function remem._prepare_item(remem.workspace, remem.embedding_space, regdictionary[], text[], jsonb, real[], int, text) is
   'Validates and analyses one item of remember.';

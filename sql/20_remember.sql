@@ -1,4 +1,5 @@
--- remember: the public writers. Both go through one path; a single memory is a batch of one.
+-- remember: the public writers. All go through one path; a single memory is a batch of one. Without items it takes
+-- those that the caller copied into the staging table (23_stage).
 
 create or replace function remem._remember(workspace text, items jsonb, on_error text) returns setof remem.memory_ref
 language plpgsql volatile
@@ -8,6 +9,7 @@ set datestyle = 'ISO, MDY'
 set extra_float_digits = 1
 as $$
 declare
+  c_chunk constant int := 500;
   v_workspace remem.workspace;
   v_space remem.embedding_space;
   v_dictionaries regdictionary[];
@@ -15,11 +17,8 @@ declare
     where a.attrelid = 'remem.memory_item'::regclass and a.attnum > 0 and not a.attisdropped);
   v_cap text := remem._max_source_class(workspace);
   v_prepared remem._prepared_item[] := '{}';
-  v_wave remem._prepared_item[];
-  v_session_refs text[];
-  v_session_nos int[];
-  v_item jsonb;
-  v_item_no int := 0;
+  v_row record;
+  v_chunks int := 0;
   v_code text;
   v_message text;
   v_detail text;
@@ -29,57 +28,85 @@ begin
   v_workspace := remem._ensure_workspace(workspace);
   v_space := remem._space(v_workspace.space_no);
   v_dictionaries := remem._language_dictionaries(v_workspace.language);
-  for v_item in select e from jsonb_array_elements(items) e loop
-    v_item_no := v_item_no + 1;
+  for v_row in execute case when items is null then 'select s.item_no, s.item, s.embedding from pg_temp.remem_staged s order by s.item_no'
+    else 'select i.ordinality::int as item_no, i.item, null::real[] as embedding from jsonb_array_elements($1) with ordinality i (item)' end
+    using items
+  loop
     if on_error = 'abort' then
-      v_prepared := v_prepared || remem._prepare_item(v_workspace, v_space, v_dictionaries, v_keys, v_item, v_item_no, v_cap);
-      continue;
+      v_prepared := v_prepared || remem._prepare_item(v_workspace, v_space, v_dictionaries, v_keys, v_row.item, v_row.embedding,
+        v_row.item_no, v_cap);
+    else
+      begin
+        v_prepared := v_prepared || remem._prepare_item(v_workspace, v_space, v_dictionaries, v_keys, v_row.item, v_row.embedding,
+          v_row.item_no, v_cap);
+      exception when others then
+        -- 'others' because plpgsql has no name for our error class; anything else goes on up.
+        get stacked diagnostics v_code = returned_sqlstate, v_message = message_text, v_detail = pg_exception_detail,
+          v_hint = pg_exception_hint;
+        if v_code not like 'RM%' then
+          raise;
+        end if;
+        return next (null, v_row.item ->> 'ref', 'refused', v_row.item_no,
+          remem._error_value(v_code, v_message, v_detail, v_hint))::remem.memory_ref;
+      end;
     end if;
-    begin
-      v_prepared := v_prepared || remem._prepare_item(v_workspace, v_space, v_dictionaries, v_keys, v_item, v_item_no, v_cap);
-    exception when others then
-      -- 'others' because plpgsql has no name for our error class; anything else goes on up.
-      get stacked diagnostics v_code = returned_sqlstate, v_message = message_text, v_detail = pg_exception_detail,
-        v_hint = pg_exception_hint;
-      if v_code not like 'RM%' then
-        raise;
+    if items is null and cardinality(v_prepared) >= c_chunk then
+      -- Keys are taken chunk by chunk and no longer in one order: the second chunk takes all of the workspace's.
+      v_chunks := v_chunks + 1;
+      if v_chunks = 2 then
+        perform remem._lock_all_names(workspace);
       end if;
-      return next (null, v_item ->> 'ref', 'refused', v_item_no,
-        remem._error_value(v_code, v_message, v_detail, v_hint))::remem.memory_ref;
-    end;
+      return query select r.* from remem._store(v_workspace, remem._embed_items(v_space, v_prepared), on_error) r;
+      v_prepared := '{}';
+    end if;
   end loop;
-  perform remem._lock_keys(workspace, v_prepared);
+  return query select r.* from remem._store(v_workspace, remem._embed_items(v_space, v_prepared), on_error) r;
+end
+$$;
+comment on function remem._remember(text, jsonb, text) is 'The one path of every write; the caller has authorised.';
+
+-- Prepared items into the tables, under the locks of everything they touch.
+create or replace function remem._store(workspace remem.workspace, items remem._prepared_item[], on_error text) returns setof remem.memory_ref
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_wave remem._prepared_item[];
+  v_session_refs text[];
+  v_session_nos int[];
+begin
+  perform remem._lock_keys(workspace.workspace, items);
   -- The sessions written to, and those that a superseded version leaves.
   select l.refs, l.session_nos into v_session_refs, v_session_nos
-  from remem._lock_sessions(workspace, array(
-    select (p.item).session_ref from unnest(v_prepared) p where (p.item).session_ref is not null
+  from remem._lock_sessions(workspace.workspace, array(
+    select (p.item).session_ref from unnest(items) p where (p.item).session_ref is not null
     union
     select s.session_ref
     from remem.memory m join remem.session s on s.workspace = m.workspace and s.session_no = m.session_no
-    where m.workspace = _remember.workspace and m.superseded_at is null and m.forgotten_at is null
-      and m.ref = any (array(select (p.item).ref from unnest(v_prepared) p)))) l;
+    where m.workspace = workspace.workspace and m.superseded_at is null and m.forgotten_at is null
+      and m.ref = any (array(select (p.item).ref from unnest(items) p)))) l;
   -- Items of one batch that share a ref or a text are stored one after the other.
   for v_wave in
     select array_agg(w.prepared order by w.pos)
     from (
-      select v_prepared[p.ordinality] as prepared, p.ordinality as pos,
+      select items[p.ordinality] as prepared, p.ordinality as pos,
         row_number() over (partition by case
           when (p.item).ref is not null then 'r' || (p.item).ref
           when (p.item).session_ref is not null then 's' || p.ordinality
           else 'f' || encode(p.fingerprint, 'hex') end order by p.ordinality) as wave
-      from unnest(v_prepared) with ordinality p
+      from unnest(items) with ordinality p
     ) w
     group by w.wave order by w.wave
   loop
     if on_error = 'abort' then
-      return query select r.* from remem._insert_wave(v_workspace, v_wave, v_session_refs, v_session_nos) r;
+      return query select r.* from remem._insert_wave(workspace, v_wave, v_session_refs, v_session_nos) r;
     else
-      return query select r.* from remem._insert_wave_reporting(v_workspace, v_wave, v_session_refs, v_session_nos) r;
+      return query select r.* from remem._insert_wave_reporting(workspace, v_wave, v_session_refs, v_session_nos) r;
     end if;
   end loop;
 end
 $$;
-comment on function remem._remember(text, jsonb, text) is 'The one path of every write; the caller has authorised.';
+comment on function remem._store(remem.workspace, remem._prepared_item[], text) is 'Stores prepared items, one result each in no particular order.';
 
 -- In report mode a conflict of one item must not lose the others: those that are refused are taken out.
 create or replace function remem._insert_wave_reporting(

@@ -17,6 +17,16 @@ end
 $$;
 comment on function remem._lock_keys(text, remem._prepared_item[]) is 'Makes writers of the same refs and texts take turns.';
 
+create or replace function remem._lock_all_names(workspace text) returns void
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  perform pg_advisory_xact_lock(hashtextextended(workspace, 7286));
+end
+$$;
+comment on function remem._lock_all_names(text) is 'Takes every ref and text of a workspace at once, until the transaction ends.';
+
 create or replace function remem._lock_names(workspace text, refs text[], texts bytea[]) returns void
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
@@ -29,7 +39,7 @@ begin
     return;
   elsif cardinality(refs) + cardinality(texts)
       > current_setting('max_locks_per_transaction')::int * current_setting('max_connections')::int / 16 then
-    perform pg_advisory_xact_lock(v_all);
+    perform remem._lock_all_names(workspace);
     return;
   end if;
   perform pg_advisory_xact_lock_shared(v_all);
@@ -93,7 +103,16 @@ end
 $$;
 comment on function remem._drop_postings(text, bigint[], boolean) is 'Takes rows out of the inverted index.';
 
--- Vectors of live rows, scaled to length one so that half precision neither overflows nor vanishes.
+-- A vector of length one, so that half precision neither overflows nor vanishes. One that has it already, as those of an
+-- export have, keeps every bit.
+create or replace function remem._unit(vector real[]) returns @extschema:vector@.halfvec
+language sql immutable strict parallel safe
+return case when abs(@extschema:vector@.vector_norm(vector::@extschema:vector@.vector) - 1) < 0.0005
+  then vector::@extschema:vector@.vector::@extschema:vector@.halfvec
+  else @extschema:vector@.l2_normalize(vector::@extschema:vector@.vector)::@extschema:vector@.halfvec end;
+comment on function remem._unit(real[]) is 'A vector scaled to length one, in half precision.';
+
+-- Vectors of live rows.
 -- A row that has one keeps it. Says how many were new.
 create or replace function remem._add_vectors(workspace text, space_no int, memory_nos bigint[], items remem._prepared_item[])
 returns bigint
@@ -105,7 +124,7 @@ declare
 begin
   execute format(
     'insert into remem.embedding_%1$s (workspace, memory_no, embedding)
-     select $1, m.memory_no, @extschema:vector@.l2_normalize((p.item).embedding::@extschema:vector@.vector)::@extschema:vector@.halfvec
+     select $1, m.memory_no, remem._unit((p.item).embedding)
      from unnest($3) with ordinality p join unnest($2) with ordinality m (memory_no, ordinality) using (ordinality)
      where (p.item).embedding is not null and m.memory_no is not null
      on conflict do nothing', space_no)

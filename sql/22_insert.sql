@@ -73,21 +73,25 @@ as $$
 declare
   v_nos bigint[];
   v_ids uuid[];
+  v_former bigint[];
   v_count bigint;
 begin
   select array_agg(nextval('remem.memory_memory_no_seq') order by n), array_agg(gen_random_uuid() order by n)
   into v_nos, v_ids from generate_series(1, cardinality(items)) n;
 
-  -- Former versions leave the unique index first.
-  update remem.memory m
-  set superseded_at = now(), superseded_by = o.memory_id, updated_at = now(), changed_xid = pg_current_xact_id()
-  from unnest(old_nos, v_ids) o (memory_no, memory_id)
-  where m.workspace = workspace.workspace and m.memory_no = o.memory_no;
-  perform remem._retire(workspace.workspace, array_remove(old_nos, null));
-  insert into remem.lineage (workspace, old_no, new_no, how, reason, ref, fingerprint, replaced_by)
-  select workspace.workspace, m.memory_no, o.new_no, _insert_rows.how, _insert_rows.reason, m.ref, m.fingerprint, remem._caller()
-  from unnest(old_nos, v_nos) o (memory_no, new_no)
-  join remem.memory m on m.workspace = workspace.workspace and m.memory_no = o.memory_no;
+  v_former := array_remove(old_nos, null);
+  if cardinality(v_former) > 0 then
+    -- Former versions leave the unique index first.
+    update remem.memory m
+    set superseded_at = now(), superseded_by = o.memory_id, updated_at = now(), changed_xid = pg_current_xact_id()
+    from unnest(old_nos, v_ids) o (memory_no, memory_id)
+    where m.workspace = workspace.workspace and m.memory_no = o.memory_no;
+    perform remem._retire(workspace.workspace, v_former);
+    insert into remem.lineage (workspace, old_no, new_no, how, reason, ref, fingerprint, replaced_by)
+    select workspace.workspace, m.memory_no, o.new_no, _insert_rows.how, _insert_rows.reason, m.ref, m.fingerprint, remem._caller()
+    from unnest(old_nos, v_nos) o (memory_no, new_no)
+    join remem.memory m on m.workspace = workspace.workspace and m.memory_no = o.memory_no;
+  end if;
   update remem.tombstone t set blocks = false
   where t.workspace = workspace.workspace and t.blocks and t.ref = any (array(select (p.item).ref from unnest(items) p));
 
@@ -109,8 +113,13 @@ begin
   if v_count < cardinality(items) then
     perform remem._raise('RM102', '{"argument": "ref"}', 'Another writer changed a ref: try again');
   end if;
+  if not workspace.scoped and exists (select from unnest(items) p where (p.item).scope <> 'global') then
+    update remem.workspace w set scoped = true where w.workspace = workspace.workspace and not w.scoped;
+  end if;
   perform remem._add_live(workspace, items, v_nos, session_nos, turn_nos);
-  perform remem._carry_relations(workspace.workspace, old_nos, v_nos);
+  if cardinality(v_former) > 0 then
+    perform remem._carry_relations(workspace.workspace, old_nos, v_nos);
+  end if;
   return query
     select v_ids[p.ordinality], (p.item).ref, case when old_nos[p.ordinality] is null then 'created' else 'new_version' end,
       p.item_no, null::jsonb
@@ -133,7 +142,10 @@ declare
 begin
   perform remem._add_postings(workspace.workspace, items, memory_nos, session_nos, turn_nos);
   perform remem._add_entities(workspace.workspace, memory_nos);
-  perform remem._add_topics(workspace, memory_nos);
+  -- Nothing else makes a topic; most memories name none.
+  if exists (select from unnest(items) p where (p.item).topic_key is not null or (p.item).title is not null) then
+    perform remem._add_topics(workspace, memory_nos);
+  end if;
   perform remem._add_vectors(workspace.workspace, workspace.space_no, memory_nos, items);
   select count(*), coalesce(sum(p.doc_len), 0) into v_rows, v_doc_len from unnest(items) p;
   perform remem._add_tally(workspace.workspace, 0, v_rows, v_doc_len);

@@ -16,16 +16,22 @@ $$;
 comment on function remem._memory_record(remem.memory) is 'A memory row as the caller sees it.';
 
 -- A filter as a jsonpath predicate, which is what `@@` and the GIN index take; null stays null. A path
--- such as `$ ? (@.kind == "task")` asks whether it exists. What would fail only on some rows is refused here.
+-- such as `$ ? (@.kind == "task")` asks whether it exists. What would fail only on some rows is refused here, and
+-- what lets one row take for ever: a back reference in a regular expression is matched by trying.
 create or replace function remem._filter(filter text) returns jsonpath
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
+  c_most constant int := 262144;
   v_filter jsonpath;
   v_problem text;
 begin
-  v_filter := filter::jsonpath;
+  if octet_length(filter) > c_most then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'filter', 'got', octet_length(filter), 'limit', c_most),
+      format('At most %s bytes', c_most));
+  end if;
+  v_filter := normalize(filter, nfc)::jsonpath;  -- as all text that is stored
   if v_filter is null then
     return null;
   end if;
@@ -33,6 +39,10 @@ begin
     v_problem := 'strict mode';
   elsif regexp_replace(v_filter::text, '"(\\.|[^"\\])*"', '""', 'g') ~ '\$"' then
     v_problem := 'a variable, which nothing gives a value';  -- printed as $"name"
+  elsif exists (
+      select from regexp_matches(v_filter::text, 'like_regex ("(?:\\.|[^"\\])*")(?! flag "[a-z]*q)', 'g') m
+      where replace(m[1]::jsonb #>> '{}', E'\\\\', '') ~ '\\[1-9]') then
+    v_problem := 'a regular expression with a back reference';
   else
     begin
       return format('(%s) && (1 == 1)', v_filter)::jsonpath;
@@ -41,7 +51,7 @@ begin
     end;
   end if;
   perform remem._refuse_filter(v_problem);
-exception when syntax_error or data_exception then
+exception when syntax_error or data_exception or statement_too_complex then
   get stacked diagnostics v_problem = message_text;
   perform remem._refuse_filter(v_problem);
 end
@@ -74,7 +84,7 @@ begin
     select r.* from remem.memory m cross join lateral remem._memory_record(m) r
     where m.workspace = get.workspace and (
       m.memory_id = get.memory_id and (m.forgotten_at is null or remem._is_granted(get.workspace, 'write'))
-      or m.ref = get.ref and m.superseded_at is null and m.forgotten_at is null);
+      or m.ref = normalize(get.ref, nfc) and m.superseded_at is null and m.forgotten_at is null);
 end
 $$;
 comment on function remem.get(text, uuid, text) is
@@ -130,7 +140,7 @@ exception when feature_not_supported then
 end
 $$;
 comment on function remem.list(text, text, uuid, int, text) is
-  'Current memories, newest first, a page at a time: after is the memory_id of the last row of the page before. filter is a jsonpath predicate over kind, scope, tags, session_ref, speaker, occurred_at, importance, metadata, ... state: current, superseded, forgotten (forgotten_at says when) or all; the last two for those who may write.';
+  'Current memories, newest first, a page at a time: after is the memory_id of the last row of the page before. Of all scopes. filter is a jsonpath predicate over kind, scope, scope_ref, tags, session_ref, speaker, occurred_at, created_at, importance, freshness, metadata, ... state: current, superseded, forgotten (forgotten_at says when) or all; the last two for those who may write.';
 
 create or replace function remem.count(workspace text, filter text default null) returns bigint
 language plpgsql stable security definer

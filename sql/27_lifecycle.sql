@@ -12,6 +12,7 @@ begin
   if (memory_id is null) = (ref is null) then
     perform remem._raise('RM001', '{"argument": "memory_id, ref"}', 'Give either a memory_id or a ref');
   end if;
+  ref := normalize(ref, nfc);  -- as all that is stored
   if memory_id is not null then
     return (select m.memory_no from remem.memory m
       where m.workspace = _find_memory.workspace and m.memory_id = _find_memory.memory_id);
@@ -348,7 +349,7 @@ begin
   select w.* into v_workspace from remem.workspace w where w.workspace = unforget.workspace;
   v_no := remem._find_memory(unforget.workspace, unforget.memory_id, unforget.ref, false);
   if v_no is null then
-    v_no := (select max(f.memory_no) from remem.forgotten f where f.workspace = unforget.workspace and f.ref = unforget.ref);
+    v_no := (select max(f.memory_no) from remem.forgotten f where f.workspace = unforget.workspace and f.ref = normalize(unforget.ref, nfc));
   end if;
   if v_no is null then
     perform remem._refuse_unknown(unforget.memory_id, unforget.ref);

@@ -75,7 +75,7 @@ begin
   end if;
   v_item := v_item || v_said || jsonb_strip_nulls(jsonb_build_object('embedding', to_jsonb(embedding), 'space', space));
   v_prepared := remem._prepare_item(v_workspace, v_space, remem._language_dictionaries(v_workspace.language),
-    c_keys || '{body,ref,session_ref,embedding,space}'::text[], v_item, 1, remem._max_source_class(_correct.workspace));
+    c_keys || '{body,ref,session_ref,embedding,space}'::text[], v_item, null, 1, remem._max_source_class(_correct.workspace));
   select r.* into v_reply from remem._insert_rows(v_workspace, array[v_prepared], array[v_no], array[v_old.session_no],
     array[v_old.turn_no], 'corrected', reason) r;
   v_reply.outcome := 'corrected';
@@ -185,7 +185,7 @@ begin
   set pinned = v_new.pinned, unresolved = v_new.unresolved, importance = v_new.importance, freshness = v_new.freshness,
       confidence = v_new.confidence, provenance = v_new.provenance,
       attrs = jsonb_strip_nulls(m.attrs - 'metadata' || jsonb_build_object('pinned', v_new.pinned, 'unresolved', v_new.unresolved,
-          'importance', v_new.importance, 'confidence', v_new.confidence,
+          'importance', v_new.importance, 'confidence', v_new.confidence, 'freshness', v_new.freshness,
           'important', case when v_new.pinned or v_new.importance >= 0.8 then true end))
         || case when m.attrs ? 'metadata' then jsonb_build_object('metadata', m.attrs -> 'metadata') else '{}' end,
       updated_at = now(), changed_xid = pg_current_xact_id()

@@ -26,7 +26,7 @@ begin
     select l.old_no, c.depth + 1 from chain c join remem.lineage l on l.workspace = history.workspace and l.new_no = c.memory_no
   ), gone (memory_id, memory_no, ref, replaced_by, created_at, purged_at, purged_by) as (
     select t.memory_id, t.memory_no, t.ref, t.replaced_by, t.created_at, t.purged_at, t.purged_by from remem.tombstone t
-    where t.workspace = history.workspace and (t.memory_id = history.memory_id or t.ref = history.ref
+    where t.workspace = history.workspace and (t.memory_id = history.memory_id or t.ref = normalize(history.ref, nfc)
       or t.replaced_by in (select m.memory_id from chain c join remem.memory m on m.workspace = history.workspace and m.memory_no = c.memory_no))
     union
     select t.memory_id, t.memory_no, t.ref, t.replaced_by, t.created_at, t.purged_at, t.purged_by

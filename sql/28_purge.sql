@@ -98,7 +98,7 @@ begin
   v_no := remem._find_memory(workspace, memory_id, ref, true);
   if v_no is null then
     select t.memory_id, t.ref into v_reply.memory_id, v_reply.ref from remem.tombstone t
-    where t.workspace = purge.workspace and (t.memory_id = purge.memory_id or t.ref = purge.ref)
+    where t.workspace = purge.workspace and (t.memory_id = purge.memory_id or t.ref = normalize(purge.ref, nfc))
     order by t.memory_no desc limit 1;
     if not found then
       perform remem._refuse_unknown(memory_id, ref);

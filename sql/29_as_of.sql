@@ -80,6 +80,10 @@ begin
     where (select remem._known_at(m, v_at) and (v_filter is null or m.attrs @@ v_filter)
       from remem.memory m where m.workspace = v_workspace and m.memory_no = h.memory_no)
     limit 2 * n);
+  if v_filter is not null and cardinality(v_found) < n then
+    -- The newest rows of the words hardly pass: whatever passes is scored instead.
+    v_found := remem._resolve_filter_at(v_workspace, v_filter, v_at);
+  end if;
   v_rest := remem._word_scores(query, v_found);
   select array_agg(r.memory_no), array_agg(r.score), array_agg(r.matched) into memory_nos, scores, matched
   from (select * from unnest(v_found, v_rest.scores, v_rest.matched) f (memory_no, score, matched)
@@ -87,6 +91,21 @@ begin
 end
 $$;
 comment on function remem._arm_lexical_at(remem._query, int, int) is 'The lexical arm over what was known at a moment.';
+
+-- The rows that pass a filter and were known at a moment, at most 200,000 of them. EXECUTE as in _resolve_filter.
+create or replace function remem._resolve_filter_at(workspace text, row_filter jsonpath, at timestamptz) returns bigint[]
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_found bigint[];
+begin
+  execute format('select array_agg(s.memory_no) from (select m.memory_no from remem.memory m where m.workspace = $1 and m.attrs @@ %L'
+    ' and remem._known_at(m, $2) limit 200000) s', row_filter) into v_found using workspace, at;
+  return coalesce(v_found, '{}');
+end
+$$;
+comment on function remem._resolve_filter_at(text, jsonpath, timestamptz) is 'Resolves a filter to the rows of a moment.';
 
 -- About the last number that was given before a moment and an hour, by halving: numbers rise with time, but for
 -- transactions that took long.

@@ -118,6 +118,7 @@ declare
   v_space remem.embedding_space;
 begin
   perform remem._authorize_any();
+  -- Names only, and of workspaces in which the caller works: strict mode asks for the setting when it works there.
   v_tenant := nullif(current_setting('remem.workspace', true), '');
   if "limit" is null or "limit" not between 1 and 100000 then
     perform remem._raise('RM001', jsonb_build_object('argument', 'limit', 'value', "limit", 'limit', 100000), 'Between 1 and 100000');
@@ -128,7 +129,7 @@ begin
   return query
     select w.workspace
     from remem.workspace w cross join lateral (select coalesce(w.next_space_no, w.space_no) as space_no offset 0) t
-    where (v_tenant is null and (select s.value from remem.setting s where s.name = 'tenant_mode') <> 'strict' or w.workspace = v_tenant)
+    where (v_tenant is null or w.workspace = v_tenant)
       and remem._is_granted(w.workspace, 'worker')
       and (v_space.space_no is null or v_space.space_no in (w.space_no, w.next_space_no))
       and (w.next_space_no is not null
@@ -151,7 +152,7 @@ begin
 end
 $$;
 comment on function remem.embedding_work(text, int) is
-  'The workspaces in which the caller may work and something lacks its vector, or a move to another space is not finished: what a worker for several workspaces asks at each turn. space leaves only those that use it or move to it. In strict mode, or with remem.workspace set, only that workspace.';
+  'The workspaces in which the caller may work and something lacks its vector, or a move to another space is not finished: what a worker for several workspaces asks at each turn. space leaves only those that use it or move to it. With remem.workspace set only that workspace; strict mode does not ask for it here, because names are all this tells.';
 
 create or replace function remem.embedding_problems(workspace text, space text default null, "limit" int default 100)
 returns setof remem.embedding_problem
@@ -204,7 +205,7 @@ begin
 end
 $$;
 comment on function remem.embedding_runs(text, int) is
-  'The latest runs of the embedding jobs (embedding-reembed) and switches of space (space-activation), newest first; space is null where it was dropped.';
+  'The latest runs of the jobs (embedding-reembed, text-reindex) and switches of space (space-activation), newest first; space is null where it was dropped, and of jobs about no space.';
 
 create or replace function remem.list_spaces(workspace text default null) returns setof remem.space_status
 language plpgsql stable security definer

@@ -54,7 +54,11 @@ begin
       'This mode needs its own arm: leave arms out');
   end if;
   perform remem._check_list('kinds', v_options -> 'kinds', '{semantic,episodic,decision,preference,procedure,task,other}');
-  perform remem._check_list('scopes', v_options -> 'scopes', '{global,project,session,user}');
+  if jsonb_typeof(v_options -> 'scopes') = 'object' then
+    perform remem._check_owners('scopes', v_options -> 'scopes');
+  else
+    perform remem._check_list('scopes', v_options -> 'scopes', '{global,project,session,user}');
+  end if;
   if jsonb_typeof(v_options -> 'min_relevance') <> 'number' or not (v_options ->> 'min_relevance')::float8 between 0 and 1 then
     perform remem._raise('RM001', jsonb_build_object('argument', 'min_relevance', 'value', v_options -> 'min_relevance'), 'A number from 0 to 1');
   end if;
@@ -164,23 +168,73 @@ end
 $$;
 comment on function remem._check_weights(jsonb) is 'Refuses unknown or unusable weights.';
 
+-- The active context: of each scope one owner or a list of them. An owner that is null is none.
+create or replace function remem._check_owners(argument text, owners jsonb) returns void
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_entry record;
+begin
+  for v_entry in select o.key, o.value from jsonb_each(owners) o order by o.key loop
+    if v_entry.key not in ('project', 'session', 'user') then
+      perform remem._raise('RM002', jsonb_build_object('option', argument || '.' || v_entry.key, 'valid', '["project", "session", "user"]'::jsonb),
+        'Choose out of project, session, user');
+    elsif jsonb_typeof(v_entry.value) not in ('string', 'null') and (jsonb_typeof(v_entry.value) <> 'array'
+        or jsonb_array_length(v_entry.value) > 100 or exists (select from jsonb_array_elements(v_entry.value) e where jsonb_typeof(e) <> 'string')) then
+      perform remem._raise('RM001', jsonb_build_object('argument', argument || '.' || v_entry.key, 'value', v_entry.value, 'limit', 100),
+        'An owner, or a list of at most 100, such as {"project": "phoenix", "user": ["ann", "ben"]}');
+    end if;
+  end loop;
+end
+$$;
+comment on function remem._check_owners(text, jsonb) is 'Refuses what names no owners of scopes.';
+
+-- Whose rows a recall sees, as a predicate; null = all that there are. An object is the active context: what is global,
+-- and what belongs to an owner that it names; without one, what is global. A list names scopes, whoever the owners are.
+-- A workspace that never had anything but global rows (not `scoped`) needs no predicate to show just those.
+create or replace function remem._scope_path(workspace text, scopes jsonb) returns text
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  scopes := remem._normalize_json(scopes);  -- as all that is stored
+  if jsonb_typeof(scopes) = 'array' and scopes @> '["global", "project", "session", "user"]' then
+    return null;
+  elsif jsonb_typeof(scopes) = 'array' and jsonb_array_length(scopes) > 0 then
+    return (select string_agg(format('$.scope == %s', e), ' || ') from jsonb_array_elements(scopes) e);
+  elsif exists (select from remem.workspace w where w.workspace = _scope_path.workspace and w.scoped) then
+    return concat_ws(' || ', '$.scope == "global"', (
+      select string_agg(format('($.scope == %s && (%s))', to_jsonb(o.key), r.refs), ' || ' order by o.key)
+      from jsonb_each(case when jsonb_typeof(scopes) = 'object' then scopes end) o
+      cross join lateral (
+        select string_agg(format('$.scope_ref == %s', e), ' || ') as refs
+        from jsonb_array_elements(case jsonb_typeof(o.value) when 'array' then o.value else jsonb_build_array(o.value) end) e
+        where e <> 'null') r
+      where r.refs is not null));
+  end if;
+  return null;
+end
+$$;
+comment on function remem._scope_path(text, jsonb) is 'The predicate of what a recall may see by its scopes.';
+
 -- Everything that restricts rows in one jsonpath predicate, or null. The workspace is part of it, so that
--- the GIN index looks up this tenant's rows only.
+-- the GIN index looks up this tenant's rows only. Without the key scopes (list, count) scopes restrict nothing.
 create or replace function remem._row_filter(workspace text, options jsonb) returns jsonpath
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
   v_filter jsonpath := remem._filter(options ->> 'filter');
+  v_scope text := case when options ? 'scopes' then remem._scope_path(workspace, options -> 'scopes') end;
   v_parts text[] := '{}';
-  v_key text;
 begin
-  foreach v_key in array array['kind', 'scope'] loop
-    if jsonb_typeof(options -> (v_key || 's')) = 'array' and jsonb_array_length(options -> (v_key || 's')) > 0 then
-      v_parts := v_parts || ('(' || (select string_agg(format('$.%s == %s', v_key, e), ' || ')
-        from jsonb_array_elements(options -> (v_key || 's')) e) || ')');
-    end if;
-  end loop;
+  if jsonb_typeof(options -> 'kinds') = 'array' and jsonb_array_length(options -> 'kinds') > 0 then
+    v_parts := v_parts || format('(%s)', (select string_agg(format('$.kind == %s', e), ' || ') from jsonb_array_elements(options -> 'kinds') e));
+  end if;
+  if v_scope is not null then
+    v_parts := v_parts || format('(%s)', v_scope);
+  end if;
   if v_filter is not null then
     v_parts := v_parts || format('(%s)', v_filter);
   end if;

@@ -41,11 +41,7 @@ as $$
 declare
   c_kinds constant text[] := '{semantic,episodic,decision,preference,procedure,task,other}';
 begin
-  if workspace is null then
-    perform remem._authorize_admin();
-  else
-    perform remem._authorize(workspace, 'admin');
-  end if;
+  perform remem._authorize_admin_of(workspace);
   perform remem._check_member('kind', kind, c_kinds || '{general}'::text[], null);
   perform remem._check_list('arms', to_jsonb(arms), '{vector,lexical,pointer,phrase,attribute,fusion}');
   if coalesce(cardinality(arms), 0) = 0 then
@@ -137,6 +133,8 @@ begin
     ' and ($2 is null or m.memory_no = any ($2)) and ($3 is null or m.attrs @@ $3) limit %s) s', source, most)
   into v_rows using query.workspace, query.allowed, query.row_filter;
   return v_rows;
+exception when feature_not_supported then
+  perform remem._refuse_filter(sqlerrm);
 end
 $$;
 comment on function remem._pool_rows(remem._query, text, int) is 'Live rows of a source of the relevance pool; null when there are none.';

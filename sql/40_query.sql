@@ -6,12 +6,13 @@ language sql immutable parallel safe
 return ln(1 + (greatest(documents, frequency) - frequency + 0.5) / (frequency + 0.5));
 comment on function remem._idf(bigint, bigint) is 'BM25 inverse document frequency, never negative.';
 
--- Distinct lexemes of a query with their document frequencies, rare ones first. A frequency is counted exactly up to
--- `cap` by the index alone. Beyond, it is estimated from what eight windows hold that cover a fifth of the workspace, one
+-- Distinct lexemes of a query with their document frequencies, rare ones first. That of a frequent word stands in the
+-- statistic, as far as the workspace has one (`counted`, see 24_frequent_words). Otherwise it is counted exactly up to `cap`
+-- by the index alone. Beyond, it is estimated from what eight windows hold that cover a fifth of the workspace, one
 -- in every eighth of it and none at the same place there, so that a word that came up only lately or in bursts is taken
 -- for what it is. Of a long query the 64 rarest lexemes that occur are asked, told apart by a short count.
 create or replace function remem._query_terms(
-  workspace text, query text, dictionaries regdictionary[], documents bigint, cap int,
+  workspace text, query text, dictionaries regdictionary[], documents bigint, counted bigint, cap int,
   out lexemes text[], out frequencies bigint[], out idfs float8[], out idf_mass float8
 )
 language plpgsql stable
@@ -20,6 +21,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   c_sample constant int := 40;
+  v_growth float8 := case when remem._words_are_counted(documents, counted) then documents / counted::float8 end;
 begin
   lexemes := array(select x.lexeme from remem._lexemes(left(query, 20000), dictionaries) x);
   begin
@@ -33,11 +35,14 @@ begin
     select coalesce(array_agg(t.lexeme), '{}'), coalesce(array_agg(t.n), '{}'), array_agg(remem._idf(documents, t.n)), sum(remem._idf(documents, t.n))
     into lexemes, frequencies, idfs, idf_mass
     from (
-      select l.lexeme, c.n from unnest(lexemes) l (lexeme)
-      cross join lateral (select count(*) as n from (select from remem.posting p
-        where p.workspace = _query_terms.workspace and p.lexeme = l.lexeme limit cap + 1) s) c
-      order by c.n, l.lexeme) t;
-    if frequencies[cardinality(frequencies)] > cap then
+      select l.lexeme, coalesce((select (f.memories * v_growth)::bigint from remem.frequent_word f
+          where v_growth is not null and f.workspace = _query_terms.workspace and f.lexeme = l.lexeme),
+        (select count(*) from (select from remem.posting p
+          where p.workspace = _query_terms.workspace and p.lexeme = l.lexeme limit cap + 1) s)) as n
+      from unnest(lexemes) l (lexeme)
+      order by 2, 1) t;
+    -- What was counted stops at cap + 1.
+    if cap + 1 = any (frequencies) then
       with room as materialized (
         select b.low, greatest((b.high - b.low + 1) / 40, 1) as width
         from (select (select min(m.memory_no) from remem.memory m where m.workspace = _query_terms.workspace) as low,
@@ -46,7 +51,7 @@ begin
       select array_agg(t.lexeme), array_agg(t.n), array_agg(remem._idf(documents, t.n)), sum(remem._idf(documents, t.n))
       into lexemes, frequencies, idfs, idf_mass
       from (
-        select f.lexeme, case when f.n <= cap then f.n else least(greatest(documents, f.n), greatest(f.n, (
+        select f.lexeme, case when f.n <> cap + 1 then f.n else least(greatest(documents, f.n), greatest(f.n, (
             select 5 * sum(x.n * case when x.n = c_sample then r.width / (x.last - p.start + 1)::float8 else 1 end)
             from room r
             cross join lateral (select r.low + ((5 * i + 4 * (i * 0.618 % 1)) * r.width)::bigint as start from generate_series(0, 7) i) p
@@ -63,7 +68,7 @@ begin
   idfs := coalesce(idfs, '{}');
 end
 $$;
-comment on function remem._query_terms(text, text, regdictionary[], bigint, int) is 'The lexemes a query asks for, rarest first.';
+comment on function remem._query_terms(text, text, regdictionary[], bigint, bigint, int) is 'The lexemes a query asks for, rarest first.';
 
 -- A question in the form its answer has: "when did Ann visit Rome?" asks for "Ann visit Rome". English only;
 -- null where it changes nothing. Deterministic, so that the same question always expands alike.
@@ -180,14 +185,14 @@ begin
   end if;
 
   -- Terms of the query and, apart, those an expansion adds: both are kept, so that the trace can tell.
-  v_terms := remem._query_terms(v_workspace, v_asked, v_dictionaries, prepared.documents, c_cap);
+  v_terms := remem._query_terms(v_workspace, v_asked, v_dictionaries, prepared.documents, workspace.words_counted, c_cap);
   prepared.original_lexemes := v_terms.lexemes;
   prepared.idf_mass := v_terms.idf_mass;
   v_expanded := case jsonb_typeof(options -> 'expanded')
     when 'array' then (select string_agg(left(e, 2000), E'\n') from jsonb_array_elements_text(options -> 'expanded') e)
     when 'string' then remem._statement(left(query, 2000)) end;
   if v_expanded is not null then
-    v_terms := remem._query_terms(v_workspace, concat_ws(E'\n', v_asked, v_expanded), v_dictionaries, prepared.documents, c_cap);
+    v_terms := remem._query_terms(v_workspace, concat_ws(E'\n', v_asked, v_expanded), v_dictionaries, prepared.documents, workspace.words_counted, c_cap);
     prepared.expanded_lexemes := array(select l from unnest(v_terms.lexemes) l where l <> all (prepared.original_lexemes));
     -- An added term is a guess: it counts for less than half of what was asked.
     v_terms.idfs := array(select case when l.lexeme = any (prepared.original_lexemes) then l.idf else 0.4 * l.idf end
@@ -209,7 +214,7 @@ begin
       degraded := array_append(degraded, 'stale_rows');
     end if;
   end if;
-  if workspace.analyser <> remem._analyser_name(workspace.language) then
+  if remem._text_index(workspace) <> 'current' then
     degraded := array_append(degraded, 'analyser_mix');
   end if;
   if cardinality(prepared.lexemes) = 0 and 'lexical' = any (arms) then
@@ -217,8 +222,12 @@ begin
   end if;
 
   -- A selective filter is resolved first and searched exactly; otherwise the arms check rows as they go.
-  if coalesce(options -> 'filter', 'null') <> 'null' or coalesce(options -> 'kinds', 'null') <> 'null' or coalesce(options -> 'scopes', 'null') <> 'null' then
+  if workspace.scoped or coalesce(options -> 'filter', 'null') <> 'null' or coalesce(options -> 'kinds', 'null') <> 'null'
+     or coalesce(options -> 'scopes', 'null') <> 'null' then
     prepared.row_filter := remem._row_filter(v_workspace, options);
+    if workspace.scoped then
+      prepared.scope_filter := remem._scope_path(v_workspace, options -> 'scopes')::jsonpath;
+    end if;
     if prepared.row_filter is not null and prepared.as_of is null then  -- of the past, arms check rows as they go
       prepared.allowed := remem._resolve_filter(v_workspace, prepared.row_filter);
     end if;
@@ -252,7 +261,8 @@ $$;
 comment on function remem._prepare_query(remem.workspace, remem.embedding_space, text, real[], jsonb, text[], text) is
   'Query preparation: terms, phrases, names, time and kind hints, vector, filter.';
 
--- The query's vector: the caller's, if it is of this space; ours where the space is the built-in one. Scaled to
+-- The query's vector: the caller's, if it is of this space; ours where the space is the built-in one or has its model
+-- in the database. Scaled to
 -- length one: half precision neither overflows nor vanishes.
 create or replace function remem._query_vector(
   space remem.embedding_space, query text, query_embedding real[], options jsonb, out vector real[], out more jsonb, out degraded text[]
@@ -263,6 +273,7 @@ as $$
 declare
   v_extra jsonb;
   v_vector real[];
+  v_own record;
 begin
   degraded := '{}';
   vector := query_embedding;
@@ -287,6 +298,12 @@ begin
     v_vector := case when options -> 'expanded' = '"statement"' then remem._hash_embed(remem._statement(left(query, 2000))) end;
     if not 0 = all (v_vector) then
       more := jsonb_build_array(v_vector);
+    end if;
+  elsif vector is null then
+    v_own := remem._embed_query(space, query, options);
+    vector := v_own.vector; more := v_own.more;
+    if v_own.problem is not null then
+      degraded := array_append(degraded, v_own.problem);
     end if;
   end if;
   if vector is null then

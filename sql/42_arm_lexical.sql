@@ -18,6 +18,7 @@ set enable_nestloop = off  -- no estimate sees how many rows there are; what is 
 as $$
 declare
   c_first constant int := 1500;        -- postings of the first look
+  c_resolved constant int := 200000;   -- rows of a filter that the newest postings did not meet
   -- Out of the record once, and as float8: a literal times a smallint would be reckoned in numeric.
   v_workspace text := query.workspace;
   v_filter jsonpath := query.row_filter;
@@ -100,6 +101,15 @@ begin
       exit when v_needed = v_whole;
     end if;
   end loop;
+  if v_check and v_whole < v_terms and coalesce(cardinality(memory_nos), 0) < n then
+    -- The newest rows of a common word hardly pass: whatever passes is scored instead, however old it is.
+    query.allowed := remem._resolve_filter(v_workspace, format('$.workspace == %s%s', to_jsonb(v_workspace),
+      ' && (' || v_filter::text || ')')::jsonpath, c_resolved);
+    if query.allowed is not null then
+      v_rest := remem._arm_lexical(query, n, budget);
+      memory_nos := v_rest.memory_nos; scores := v_rest.scores; matched := v_rest.matched;
+    end if;
+  end if;
 end
 $$;
 comment on function remem._arm_lexical(remem._query, int, int) is 'Best memories by BM25 within a bounded number of postings.';

@@ -29,8 +29,16 @@ begin
   end if;
   v_found := case when query.shards is null then remem._run_arm(arm, query, n, budget) else remem._run_shards(arm, query, n, budget) end;
   return (arm, 'completed', v_found.memory_nos, v_found.scores, v_found.matched, remem._ms(v_started), null)::remem._arm_result;
-exception when others then  -- see above
-  return (arm, 'failed', '{}'::bigint[], '{}'::float8[], '{}'::float8[], remem._ms(v_started), sqlerrm)::remem._arm_result;
+exception
+  when feature_not_supported then  -- so a filter fails that compares times with and without a zone
+    if query.row_filter is not null then
+      perform remem._refuse_filter(sqlerrm);
+    end if;
+    return (arm, 'failed', '{}'::bigint[], '{}'::float8[], '{}'::float8[], remem._ms(v_started), sqlerrm)::remem._arm_result;
+  when sqlstate 'RM001' then  -- the same, found where the filter was resolved
+    raise;
+  when others then  -- see above
+    return (arm, 'failed', '{}'::bigint[], '{}'::float8[], '{}'::float8[], remem._ms(v_started), sqlerrm)::remem._arm_result;
 end
 $$;
 comment on function remem._submit_arm(text, remem._query, int, int, timestamptz) is 'Runs one arm under the completion policy.';

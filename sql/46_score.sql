@@ -16,6 +16,7 @@ declare
   v_workspace text := query.workspace;
   v_lexemes text[] := query.lexemes;
   v_mean_len float8 := query.mean_len;
+  v_scope jsonpath := query.scope_filter;  -- what a session's other owners said in it is no part of it here
   v_terms int := 0;
   v_postings bigint := 0;
 begin
@@ -36,10 +37,17 @@ begin
       from unnest(v_lexemes[:v_terms]) with ordinality w (lexeme, no)
       cross join lateral (select p.memory_no, p.session_no, p.tf, p.doc_len from remem.posting p
         where p.workspace = v_workspace and p.lexeme = w.lexeme limit 2 * c_postings) p
+      where v_scope is null or (select m.attrs @@ v_scope from remem.memory m where m.workspace = v_workspace and m.memory_no = p.memory_no)
       group by w.no, 1
     ) t
     cross join extent e
-    left join lateral (select x.doc_len from remem.session x where x.workspace = v_workspace and x.session_no = t.unit offset 0) s on true
+    left join lateral (
+      select case when v_scope is null then x.doc_len else (
+        select sum(y.doc_len) from (
+          select m.doc_len from remem.memory m
+          where m.workspace = v_workspace and m.session_no = t.unit and m.superseded_at is null and m.forgotten_at is null
+            and m.attrs @@ v_scope limit 200) y) end as doc_len
+      from remem.session x where x.workspace = v_workspace and x.session_no = t.unit offset 0) s on true
     where t.unit = any (units)
     group by t.unit
   ) u;

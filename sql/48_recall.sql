@@ -135,8 +135,12 @@ begin
     v_retrieved := clock_timestamp();
     v_candidates := remem._candidates(v_query, v_plan.vector_share, v_results, v_plan.pool, greatest(c_cap, v_n));
     v_gathered := clock_timestamp();
-    v_scored := remem._score_candidates(v_query, v_space, v_candidates.memory_nos, v_candidates.cosines, v_candidates.scores,
-      v_candidates.matched, v_results, v_plan.vector_share, v_plan.weights, v_options, k);
+    begin
+      v_scored := remem._score_candidates(v_query, v_space, v_candidates.memory_nos, v_candidates.cosines, v_candidates.scores,
+        v_candidates.matched, v_results, v_plan.vector_share, v_plan.weights, v_options, k);
+    exception when feature_not_supported then  -- a filter that fails on a turn beside a find
+      perform remem._refuse_filter(sqlerrm);
+    end;
     v_ranked := clock_timestamp();
     -- Once as a rule; again and deeper only where copies or excluded rows fill the pool and hide the rest.
     exit when cardinality(v_scored) >= k or v_n >= c_deepest or v_deepest < v_n;
@@ -228,13 +232,18 @@ begin
         m.source_class, m.source_ref,
         (select s.session_ref from remem.session s where s.workspace = _hits.workspace and s.session_no = m.session_no),
         m.occurred_at, m.freshness,
-        (select jsonb_agg(jsonb_strip_nulls(jsonb_build_object('memory_id', d.memory_id, 'ref', d.ref, 'source_ref', d.source_ref,
+        -- Rows with the same text, and the further sources of a row that took in an equal one when it was written.
+        nullif(coalesce((select jsonb_agg(jsonb_strip_nulls(jsonb_build_object('memory_id', d.memory_id, 'ref', d.ref, 'source_ref', d.source_ref,
             'session_ref', (select x.session_ref from remem.session x where x.workspace = _hits.workspace and x.session_no = d.session_no)))
             order by c.n)
           from unnest(b.copies) with ordinality c (memory_no, n)
-          join remem.memory d on d.workspace = _hits.workspace and d.memory_no = c.memory_no),
+          join remem.memory d on d.workspace = _hits.workspace and d.memory_no = c.memory_no), '[]')
+          || case when jsonb_typeof(m.provenance -> 'also') = 'array' then (
+            select coalesce(jsonb_agg(jsonb_build_object('memory_id', m.memory_id, 'source_ref', a.value -> 'source_ref') order by a.n), '[]')
+            from jsonb_array_elements(m.provenance -> 'also') with ordinality a (value, n)
+            where jsonb_typeof(a.value) = 'object' and a.value ? 'source_ref') else '[]' end, '[]'),
         (select p.memory_id from remem.memory p where p.workspace = _hits.workspace and p.memory_no = b.from_no),
-        degraded)::remem.recall_hit order by b.rank)
+        degraded, m.scope, m.scope_ref)::remem.recall_hit order by b.rank)
     from unnest(scored) with ordinality b (memory_no, score, relevance, signals, arms, copies, from_no, rank)
     join remem.memory m on m.workspace = _hits.workspace and m.memory_no = b.memory_no
   ), '{}');

@@ -132,7 +132,9 @@ declare
 begin
   select array_agg(h.head || E'\n' order by h.place), array_agg(h.text order by h.place) into v_heads, v_texts
   from (
-    select x.ordinality as place, '  ' || regexp_replace(coalesce(x.body, ''), E'\n', E'\n  ', 'g') as text,
+    -- Whatever a reader may take for a new line is one, and indented: no text looks like the head of a hit.
+    select x.ordinality as place,
+      '  ' || regexp_replace(coalesce(x.body, ''), '\r\n?|[\u000a-\u000c\u001c-\u001e\u0085\u2028\u2029]', E'\n  ', 'g') as text,
       concat_ws(E'\n',
         concat_ws(' ', format('[%s]', x.ordinality), remem._one_line(x.kind), remem._one_line(x.title)),
         concat_ws(', ', '  score ' || round(x.score::numeric, 3), 'relevance ' || round(x.relevance::numeric, 3),
@@ -144,7 +146,8 @@ begin
           case when x.freshness <> 'current' then x.freshness end), ''),
         '  linked from ' || x.expanded_from,
         '  same text in ' || nullif(case when jsonb_typeof(x.duplicates) = 'array' then jsonb_array_length(x.duplicates) else 0 end, 0)
-          || ' more: ' || (select string_agg(coalesce(d ->> 'source_ref', d ->> 'ref', d ->> 'session_ref', d ->> 'memory_id'), ', ')
+          || ' more: ' || (select remem._one_line(string_agg(
+              coalesce(d ->> 'source_ref', d ->> 'ref', d ->> 'session_ref', d ->> 'memory_id'), ', '))
             from jsonb_array_elements(case when jsonb_typeof(x.duplicates) = 'array' then x.duplicates else '[]' end) d),
         '  degraded ' || nullif(array_to_string(x.degraded, ', '), '')) as head
     from unnest(hits) with ordinality x

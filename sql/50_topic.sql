@@ -230,7 +230,7 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
   insert into remem.topic_embedding as e (workspace, space_no, topic_no, owner, embedding)
   select topic.workspace, _set_topic_vector.space_no, topic.topic_no, topic.owner,
-    @extschema:vector@.l2_normalize(vector::@extschema:vector@.vector)::@extschema:vector@.halfvec
+    remem._unit(vector)
   where vector is not null
   on conflict on constraint topic_embedding_pkey do update set embedding = excluded.embedding
 $$;

@@ -28,7 +28,7 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
   insert into remem.provider_embedding as e (workspace, space_no, provider_id, embedding)
   select provider.workspace, _set_provider_vector.space_no, provider.provider_id,
-    @extschema:vector@.l2_normalize(vector::@extschema:vector@.vector)::@extschema:vector@.halfvec
+    remem._unit(vector)
   where vector is not null
   on conflict on constraint provider_embedding_pkey do update set embedding = excluded.embedding
 $$;

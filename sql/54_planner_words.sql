@@ -26,11 +26,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, remem, pg_temp
 as $$
 begin
-  if workspace is null then
-    perform remem._authorize_admin();
-  else
-    perform remem._authorize(workspace, 'admin');
-  end if;
+  perform remem._authorize_admin_of(workspace);
   phrase := remem._planner_word('phrase', phrase, language);
   insert into remem.continuity_phrase (workspace, language, phrase)
   values (coalesce(put_continuity_phrase.workspace, ''), put_continuity_phrase.language, put_continuity_phrase.phrase)
@@ -45,11 +41,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, remem, pg_temp
 as $$
 begin
-  if workspace is null then
-    perform remem._authorize_admin();
-  else
-    perform remem._authorize(workspace, 'admin');
-  end if;
+  perform remem._authorize_admin_of(workspace);
   phrase := remem._planner_word('phrase', phrase, language);
   delete from remem.continuity_phrase p
   where p.workspace = coalesce(drop_continuity_phrase.workspace, '') and p.phrase = drop_continuity_phrase.phrase
@@ -78,11 +70,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, remem, pg_temp
 as $$
 begin
-  if workspace is null then
-    perform remem._authorize_admin();
-  else
-    perform remem._authorize(workspace, 'admin');
-  end if;
+  perform remem._authorize_admin_of(workspace);
   word := remem._generic_word(word, language);
   insert into remem.generic_word (workspace, language, word)
   values (coalesce(put_generic_word.workspace, ''), put_generic_word.language, put_generic_word.word)
@@ -102,11 +90,7 @@ as $$
 declare
   v_found boolean;
 begin
-  if workspace is null then
-    perform remem._authorize_admin();
-  else
-    perform remem._authorize(workspace, 'admin');
-  end if;
+  perform remem._authorize_admin_of(workspace);
   word := remem._generic_word(word, language);
   delete from remem.generic_word g
   where g.workspace = coalesce(drop_generic_word.workspace, '') and g.word = drop_generic_word.word and g.language = drop_generic_word.language;

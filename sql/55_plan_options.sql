@@ -16,6 +16,16 @@ as $$
     "semantic": {"default": true},
     "semantic_minimum_similarity": {"default": null, "range": [-1, 1]},
     "deterministic_high_confidence": {"default": 0.82, "range": [0, 1]},
+    "multilingual": {"default": false},
+    "memories": {"default": true},
+    "memory_similarity": {"default": null, "range": [-1, 1]},
+    "memory_explained_similarity": {"default": null, "range": [-1, 1]},
+    "memory_clear_similarity": {"default": null, "range": [-1, 1]},
+    "memory_support": {"default": null, "range": [-1, 1]},
+    "memory_coverage": {"default": 0.5, "range": [0, 1]},
+    "memory_word_coverage": {"default": 0.75, "range": [0, 1]},
+    "memory_belongs": {"default": null, "range": [-1, 1]},
+    "supported_similarity": {"default": null, "range": [-1, 1]},
     "continuity": {"default": true},
     "continuity_confidence": {"default": 0.62, "range": [0, 1]},
     "continuity_boost": {"default": 0.10, "range": [0, 1]},
@@ -38,7 +48,8 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
   select '{
     "minimum_confidence": 0.42, "max_topics": 3, "limit": 8, "query_chars": 2000, "catalog_bytes": 600, "catalog_limit": 2000,
-    "semantic": true, "deterministic_high_confidence": 0.82, "continuity": true, "continuity_confidence": 0.62,
+    "semantic": true, "deterministic_high_confidence": 0.82, "multilingual": false, "memories": true,
+    "memory_coverage": 0.5, "memory_word_coverage": 0.75, "continuity": true, "continuity_confidence": 0.62,
     "continuity_boost": 0.10, "unresolved_boost": 0.16, "title_phrase": 0.96, "alias_phrase": 0.91, "title_overlap": 0.76,
     "alias_overlap": 0.70, "tag_overlap": 0.52, "summary_base": 0.20, "summary_token": 0.10, "summary_most": 0.38
   }'::jsonb
@@ -179,11 +190,7 @@ as $$
 declare
   v_space_no int := 0;
 begin
-  if workspace is null then
-    perform remem._authorize_admin();
-  else
-    perform remem._authorize(workspace, 'admin');
-  end if;
+  perform remem._authorize_admin_of(workspace);
   if name is null or not remem._plan_options() ? name then
     perform remem._raise('RM002', jsonb_build_object('option', name,
       'valid', (select jsonb_agg(k order by k) from jsonb_object_keys(remem._plan_options()) k)), 'Choose one of the settings');

@@ -22,6 +22,8 @@ begin
   end if;
   if vector is null and (context.space).space_no = 1 then
     vector := remem._hash_embed(context.query);
+  elsif vector is null then
+    vector := (remem._embed_query(context.space, context.query, '{}')).vector;
   end if;
   if vector is null then
     problem := coalesce(problem, 'no_embedding');
@@ -198,13 +200,31 @@ end
 $$;
 comment on function remem._covering_topics(remem._plan_context, remem._topic_match[]) is 'Topics with most of the words of a prompt.';
 
+-- Whether a word of the prompt stands in the title, the aliases or the tags of a topic, or begins like one: what may be why
+-- a model finds them alike.
+create or replace function remem._explained(context remem._plan_context, topic_no bigint) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return exists (
+    select from remem.topic_token k join unnest(context.tokens, context.counts) p (token, counts)
+      on p.counts and (k.token = p.token
+        or length(p.token) > 2 and length(k.token) > 2 and (starts_with(k.token, p.token) or starts_with(p.token, k.token)))
+    where k.workspace = context.workspace and k.topic_no = _explained.topic_no and k.place >= -1);
+end
+$$;
+comment on function remem._explained(remem._plan_context, bigint) is 'Whether a shared word may be why a prompt is like a topic.';
+
 -- Which of the claimed topics are meant beyond a shared word, so that their memories may be shown though they do not
 -- answer the prompt by themselves. Sharing a word proves little ("rust" on a gate and in a compiler), so it takes one of:
 -- a phrase of two distinctive words, or of one that is half of the prompt; most of the prompt's words, half where it
 -- goes on with something; a clear similarity, or a sufficient one that no word of title, aliases and tags explains; a
 -- similarity of words and concepts that does not hang on one of them. Words do not outvote a model that sees nothing.
 create or replace function remem._sure_topics(
-  context remem._plan_context, topics remem._topic_match[], vector real[], minimum float8, distinctive text
+  context remem._plan_context, topics remem._topic_match[], vector real[], minimum float8, distinctive text, is_foreign boolean,
+  evidence remem._memory_evidence[]
 ) returns boolean[]
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
@@ -216,21 +236,15 @@ declare
   v_neural boolean := (context.space).space_no <> 1 and vector is not null;
   v_floor float8 := (context.space).cosine_floor;
   v_clear float8 := v_floor + c_clear * ((context.space).cosine_full - v_floor);
-  v_content text[] := array(select t.token from unnest(context.tokens, context.counts) t (token, counts) where t.counts);
-  v_words int := cardinality(v_content);
+  v_words int := (select count(*) from unnest(context.counts) c where c);
   v_hash_minimum float8 := case when (context.space).space_no = 1 then minimum else remem._semantic_minimum(remem._space(1)) end;
   v_distinct text[] := array(select distinct w from unnest(string_to_array(distinctive, ' ')) w where w <> '');
   v_topic remem._topic_match;
   v_cosine float8;
   v_shared int;
   v_phrase int;
-  v_explained boolean;
+  v_meant boolean;
   v_sure boolean[] := '{}';
-  -- A small model is one of English: texts of another language are alike to it for being in that language.
-  v_foreign boolean := (
-    select count(*) filter (where g.language <> 'english') > count(*) filter (where g.language = 'english')
-    from unnest(remem._phrase_tokens(context.words)) t (token)
-    join remem.generic_word g on g.workspace in (context.workspace, '') and g.word = t.token);
 begin
   foreach v_topic in array topics loop
     v_shared := remem._shared_words(context, v_topic.topic_no);
@@ -238,10 +252,11 @@ begin
       select 1 - (e.embedding operator(@extschema:vector@.<=>) vector::@extschema:vector@.vector::@extschema:vector@.halfvec)
       from remem.topic_embedding e where e.workspace = context.workspace and e.space_no = (context.space).space_no
         and e.topic_no = v_topic.topic_no) end;
-    v_explained := exists (
-      select from remem.topic_token k join unnest(v_content) p (token)
-        on k.token = p.token or length(p.token) > 2 and length(k.token) > 2 and (starts_with(k.token, p.token) or starts_with(p.token, k.token))
-      where k.workspace = context.workspace and k.topic_no = v_topic.topic_no and k.place >= -1);
+    v_meant := v_cosine >= minimum and not is_foreign and not remem._explained(context, v_topic.topic_no);
+    if v_meant and evidence is not null then
+      -- A memory would be shown for being of the topic: so the best one is to be somewhat like the prompt too.
+      v_meant := remem._support(context, v_topic.topic_no, v_cosine, evidence) is not null;
+    end if;
     -- How many distinctive words the longest phrase has that title or aliases share with the prompt.
     v_phrase := (
       select max((select count(*) from unnest(remem._phrase_tokens(p.phrase)) k (token)
@@ -249,7 +264,7 @@ begin
       from remem.topic t cross join lateral unnest(t.key || t.alias_keys) p (phrase)
       where t.workspace = context.workspace and t.topic_no = v_topic.topic_no and strpos(context.words, ' ' || p.phrase || ' ') > 0);
     v_sure := array_append(v_sure, coalesce(case
-      when v_cosine >= v_clear or v_cosine >= minimum and not v_explained and not v_foreign then true
+      when v_cosine >= v_clear or v_meant then true
       when v_cosine < v_floor then false
       when v_phrase > 1 or v_phrase = 1 and v_shared * 2 >= v_words then true
       when v_shared > 1 and v_shared * 2 >= v_words and remem._word_evidence(context, v_topic.topic_no, v_shared) >= (context.options ->> 'minimum_confidence')::float8 then true
@@ -259,7 +274,7 @@ begin
   return v_sure;
 end
 $$;
-comment on function remem._sure_topics(remem._plan_context, remem._topic_match[], real[], float8, text) is
+comment on function remem._sure_topics(remem._plan_context, remem._topic_match[], real[], float8, text, boolean, remem._memory_evidence[]) is
   'Which claimed topics are meant beyond a shared word.';
 
 -- Whether words are similar to a topic in the built-in space, and still are somewhat when any one of them is left out.

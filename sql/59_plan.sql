@@ -48,7 +48,22 @@ as $$
 $$;
 comment on function remem._plan_topics(remem._topic_match[], boolean[]) is 'Topics as a plan shows them.';
 
--- The plan after both stages. The caller has authorised.
+-- The requests with what the memories say for asking the built-in provider.
+create or replace function remem._with_memories(context remem._plan_context, requests jsonb, reason text) returns jsonb
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_own int := (select n - 1 from jsonb_array_elements(requests) with ordinality r (request, n) where r.request ->> 'providerId' = 'postgres');
+begin
+  return case when v_own is null
+    then requests || remem._request(context, 'postgres', reason, context.provider_limits[array_position(context.provider_ids, 'postgres')])
+    else jsonb_set(requests, array[v_own::text, 'reason'], to_jsonb((requests -> v_own ->> 'reason') || '; ' || reason)) end;
+end
+$$;
+comment on function remem._with_memories(remem._plan_context, jsonb, text) is 'Requests of a plan, with the one for the memories that answer.';
+
+-- The plan after all stages. The caller has authorised.
 create or replace function remem._plan(workspace text, prompt text, prompt_embedding real[], options jsonb) returns jsonb
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
@@ -75,6 +90,12 @@ declare
   v_distinctive text;
   v_qualified remem._topic_match[];
   v_sure boolean[];
+  v_matches remem._topic_match[] := '{}'; -- what the meaning points at
+  v_memory record;
+  v_memories jsonb := '[]';
+  v_looked jsonb := '{"attempted": false}';
+  v_reason text;
+  v_keep int[];
 begin
   perform remem._check_query(prompt, 1);
   v_context := remem._open_plan(workspace, prompt, remem._check_plan_options(options));
@@ -123,7 +144,8 @@ begin
         end if;
         v_semantic := jsonb_build_object('attempted', true, 'compared', v_meaning.compared,
           'best_topic', round(v_meaning.matches[1].score::numeric, 4), 'best_provider', round(v_meaning.similarities[1]::numeric, 4));
-        v_qualified := remem._qualified_by_meaning(v_context, v_meaning.matches, v_minimum, v_distinctive, (v_context.space).space_no);
+        v_matches := v_meaning.matches;
+        v_qualified := remem._qualified_by_meaning(v_context, v_matches, v_minimum, v_distinctive, (v_context.space).space_no);
         if (v_context.space).space_no <> 1 and cardinality(v_qualified) = 0 and v_stage in ('none', 'continuity') then
           v_qualified := remem._second_opinion(v_context, v_distinctive);
         end if;
@@ -161,14 +183,31 @@ begin
   v_semantic := v_semantic || jsonb_strip_nulls(jsonb_build_object('minimum', v_minimum, 'skipped', v_skipped));
   v_timings := v_timings || jsonb_build_object('semantic', remem._ms(v_at));
 
+  -- The memories, where no topic is surely meant.
+  v_at := clock_timestamp();
+  begin
+    v_memory := remem._ask_memories(v_context, v_topics, v_matches, v_stage, prompt_embedding, v_minimum, v_distinctive);
+    v_sure := v_memory.sure;
+    v_reason := v_memory.reason; v_memories := coalesce(v_memory.memories, '[]'); v_looked := v_memory.looked;
+    if cardinality(v_memory.claimed) > 0 or v_reason is not null then
+      -- They say more than a word that is shared by chance, less than a topic's name.
+      v_keep := array(select n from unnest(v_topics) with ordinality t (topic_no, topic_id, title, score, signal, unresolved, scope, scope_ref, providers, n)
+        where t.topic_no <> all (array(select f.topic_no from unnest(v_memory.claimed) f)) order by n);
+      v_sure := v_memory.claimed_sure || array(select v_sure[k] from unnest(v_keep) k);
+      v_topics := v_memory.claimed || array(select v_topics[k] from unnest(v_keep) k);
+      v_sure := v_sure[1:(v_context.options ->> 'max_topics')::int];
+      v_topics := v_topics[1:(v_context.options ->> 'max_topics')::int];
+      v_confidence := case when v_stage in ('none', 'continuity') then v_memory.confidence else greatest(v_confidence, v_memory.confidence) end;
+      v_stage := case when v_stage in ('none', 'continuity') then 'memory' else v_stage end;
+    end if;
+  exception when others then
+    -- What breaks here costs what it would have added: nothing is sure, and no memory speaks.
+    v_degraded := array_append(v_degraded, 'memories_failed');
+    v_sure := null; v_reason := null; v_memories := '[]';
+  end;
+  v_timings := v_timings || jsonb_build_object('memories', remem._ms(v_at));
+
   if cardinality(v_topics) > 0 then
-    begin
-      v_distinctive := coalesce(v_distinctive, remem._distinctive(v_context));
-      v_vector := remem._prompt_vector(v_context, case when (v_context.options ->> 'semantic')::boolean then prompt_embedding end);
-      v_sure := remem._sure_topics(v_context, v_topics, v_vector.vector, v_minimum, v_distinctive);
-    exception when others then
-      v_sure := null;  -- nothing is sure when a comparison is broken
-    end;
     v_routed := remem._topic_requests(v_context, v_topics);
     v_requests := v_routed.requests;
     v_degraded := v_degraded || v_routed.missing;
@@ -177,10 +216,14 @@ begin
       select jsonb_agg(remem._request(v_context, p.id, 'continues earlier work; no known topic', p.own_limit) order by p.n)
       from unnest(v_context.provider_ids, v_context.provider_limits) with ordinality p (id, own_limit, n));
   end if;
+  if v_reason is not null then
+    v_requests := remem._with_memories(v_context, v_requests, v_reason);
+  end if;
   return jsonb_build_object(
     'shouldRetrieve', v_requests <> '[]', 'confidence', round(v_confidence::numeric, 4), 'stage', v_stage,
-    'topics', remem._plan_topics(v_topics, v_sure), 'requests', v_requests, 'catalog', v_catalog, 'degraded', to_jsonb(v_degraded),
-    'signals', jsonb_build_object('continuity', to_jsonb(v_context.continuity), 'semantic', v_semantic),
+    'topics', remem._plan_topics(v_topics, v_sure), 'memories', v_memories, 'requests', v_requests, 'catalog', v_catalog, 'degraded', to_jsonb(v_degraded),
+    'signals', jsonb_build_object('continuity', to_jsonb(v_context.continuity), 'semantic', v_semantic,
+      'memories', v_looked),
     'trace', jsonb_build_object('space', (v_context.space).name, 'catalogEntries', v_context.topics, 'semanticAttempted', v_semantic -> 'attempted',
       'catalogMatches', (select coalesce(jsonb_agg(jsonb_build_object('id', f.topic_id, 'title', f.title, 'score', round(f.score::numeric, 4),
         'signal', f.signal)), '[]') from unnest(v_found) f),
@@ -202,4 +245,4 @@ begin
 end
 $$;
 comment on function remem.plan(text, text, real[], jsonb) is
-  'Whether a prompt needs memory, and whom to ask: {shouldRetrieve, confidence, stage, topics[{id, title, score, signal}], requests[{providerId, query, reason, limit}], catalog{text, entries, omitted, bytes}, signals, degraded, trace}. stage is deterministic (titles, aliases, tags, summaries and continuity phrases), semantic (prompt_embedding, the prompt''s vector in the workspace''s current space, beside topics and providers; not needed for the built-in hash space), continuity (earlier work, no known topic: every provider is asked) or none. The catalog comes with every plan. Options: context ({"project": ..., "session": ..., "user": ...}: whose topics count beside the global ones), providers (ids that can be asked now), space (the model that made prompt_embedding), and every threshold and limit: minimum_confidence, max_topics, limit, query_chars, catalog_bytes, catalog_limit, semantic, semantic_minimum_similarity, deterministic_high_confidence, continuity, continuity_confidence, continuity_boost, unresolved_boost, title_phrase, alias_phrase, title_overlap, alias_overlap, tag_overlap, summary_base, summary_token, summary_most. Works in a READ ONLY transaction. What was missing is named in degraded and never raised.';
+  'Whether a prompt needs memory, and whom to ask: {shouldRetrieve, confidence, stage, topics[{id, title, score, signal, sure}], memories[{id, score, signal}], requests[{providerId, query, reason, limit}], catalog{text, entries, omitted, bytes}, signals, degraded, trace}. stage is deterministic (titles, aliases, tags, summaries and continuity phrases), semantic (prompt_embedding, the prompt''s vector in the workspace''s current space, beside topics and providers; not needed for the built-in hash space), memory (where no topic is surely meant: memories that answer by themselves, and the topics they name), continuity (earlier work, no known topic: every provider is asked) or none. The catalog comes with every plan. Options: context ({"project": ..., "session": ..., "user": ...}: whose topics count beside the global ones), providers (ids that can be asked now), space (the model that made prompt_embedding), and every threshold and limit: minimum_confidence, max_topics, limit, query_chars, catalog_bytes, catalog_limit, semantic, semantic_minimum_similarity, deterministic_high_confidence, multilingual, memories, memory_similarity, memory_explained_similarity, memory_clear_similarity, memory_support, memory_coverage, memory_word_coverage, memory_belongs, supported_similarity, continuity, continuity_confidence, continuity_boost, unresolved_boost, title_phrase, alias_phrase, title_overlap, alias_overlap, tag_overlap, summary_base, summary_token, summary_most. Works in a READ ONLY transaction. What was missing is named in degraded and never raised.';

@@ -17,6 +17,9 @@ from tests.server import Address, Server
 
 Connection = psycopg.Connection[Any]
 
+# What only one server has: plpython3u is in no wheel, and the image is one of its own.
+NEEDS = {"plpython": "debian", "docker": "docker"}
+
 _address = pytest.StashKey[Address]()
 _finish = pytest.StashKey[Callable[[], None]]()
 
@@ -29,10 +32,30 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.collectonly or config.option.help or config.option.markers:
         return
     try:
-        address, finish = servers.start(os.environ.get("REMEM_TEST_SERVER", "embedded"))
+        address, finish = servers.start(_chosen())
     except servers.ServerNotHad as error:
         pytest.exit(f"the chosen test server cannot be had: {error}", returncode=3)
     config.stash[_address], config.stash[_finish] = address, finish
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out what the chosen server cannot run; `.ci/run` chooses both."""
+    own = collection_path.parent == Path(__file__).parent
+    needed = NEEDS.get(collection_path.name, _chosen()) if own else _chosen()
+    return True if needed != _chosen() else None
+
+
+def pytest_report_header() -> list[str]:
+    left_out = [
+        f"left out: tests/{name}, which needs REMEM_TEST_SERVER={needed}"
+        for name, needed in NEEDS.items()
+        if needed != _chosen()
+    ]
+    return [f"server: {_chosen()}", *left_out]
+
+
+def _chosen() -> str:
+    return os.environ.get("REMEM_TEST_SERVER", "embedded")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,8 +1,9 @@
 """The PostgreSQL server of a test run: which one, its template databases, its roles.
 
-`REMEM_TEST_SERVER` chooses: `embedded` (default), `dsn` (`REMEM_TEST_DSN`, a superuser's) or
-`docker` (`REMEM_TEST_IMAGE`).  pytest's controller starts it and stops it; the workers of xdist get
-its address by `Address`, which travels as a dictionary of strings.
+`REMEM_TEST_SERVER` chooses: `embedded` (default), `debian` (PostgreSQL, pgvector and plpython3u of
+Debian, installed if need be; as root), `dsn` (`REMEM_TEST_DSN`, a superuser's) or `docker`
+(`REMEM_TEST_IMAGE`).  pytest's controller starts it and stops it; the workers of xdist get its
+address by `Address`, which travels as a dictionary of strings.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -24,6 +26,7 @@ from tests.support.places import new_directory, parents
 
 OWNER = "remem_owner"
 PASSWORD = "remem-test"  # for servers that ask; the embedded one does not
+DEBIAN_SERVER = Path(__file__).parents[1] / "docker" / "debian-server.sh"
 DEFAULT_IMAGE = "pgvector/pgvector:pg17"
 # Speed instead of durability: a test's data is worth nothing after a crash.
 SETTINGS = {
@@ -54,7 +57,12 @@ class Address:
 
 def start(choice: str) -> tuple[Address, Callable[[], None]]:
     """Start or reach the chosen server; returns its address and the function that ends it."""
-    starters = {"embedded": _start_embedded, "dsn": _start_dsn, "docker": _start_docker}
+    starters = {
+        "embedded": _start_embedded,
+        "debian": _start_debian,
+        "dsn": _start_dsn,
+        "docker": _start_docker,
+    }
     if choice not in starters:
         raise ServerNotHad(f"REMEM_TEST_SERVER={choice!r} is none of {', '.join(starters)}")
     directory = new_directory("remem-test-")
@@ -105,6 +113,28 @@ def void(_: object) -> None:
     """Drop a result."""
 
 
+def debian_server(*arguments: str) -> str:
+    """What `docker/debian-server.sh` prints for a task."""
+    done = subprocess.run(
+        [str(DEBIAN_SERVER), *arguments],
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    if done.returncode != 0:
+        raise ServerNotHad(f"{DEBIAN_SERVER.name} {arguments[0]} failed, as said above")
+    return done.stdout.strip()
+
+
+def _start_debian(directory: Path) -> tuple[str, Callable[[], None]]:
+    debian_server("install")
+    place = str(directory / "server")
+    settings = chain.from_iterable(("-c", f"{name}={value}") for name, value in SETTINGS.items())
+    conninfo = debian_server("start", place, *settings)
+    return conninfo, lambda: void(debian_server("stop", place))
+
+
 def _start_dsn(directory: Path) -> tuple[str, Callable[[], None]]:
     conninfo = os.environ.get("REMEM_TEST_DSN", "")
     if not conninfo:
@@ -144,6 +174,7 @@ def _start_docker(directory: Path) -> tuple[str, Callable[[], None]]:
             dbname="postgres",
             driver=None,
         ).with_command(f"postgres {flags}")
+        container.with_env("REMEM_PASSWORD", PASSWORD)  # what our own image asks for
         container.start()
     except Exception as error:  # whatever Docker or the registry says, the run has no server
         raise ServerNotHad(f"docker: {type(error).__name__}: {error}") from error

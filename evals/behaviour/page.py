@@ -30,6 +30,8 @@ def page(document: Mapping[str, Any]) -> str:
         "",
         _categories(models),
         "",
+        _others(models),
+        "",
     ]
     for name, model in models.items():
         failure = model["failure"]
@@ -75,6 +77,24 @@ def _categories(models: Mapping[str, Any]) -> str:
                 cells.append(f"{own['injected']} in {own['negative']}")
         rows.append([category, *cells])
     return table(["category", *(f"{name}, {half}" for name, half in columns)], rows)
+
+
+def _others(models: Mapping[str, Any]) -> str:
+    """What is left without topics, and what prompts about nothing here are shown."""
+    rows = []
+    for name, model in models.items():
+        bare, strangers = model["bare"], model["strangers"]
+        recall = [f"{score(share)} ({half})" for half, share in bare["recall"].items()]
+        asked = strangers["prompts"]
+        rows += [
+            [f"{name}, with topics", "", str(model["all"]["injected"]),
+             f"{strangers['planned']} of {asked}", f"{strangers['injected']} of {asked}"],
+            [f"{name}, memories alone", ", ".join(recall), str(bare["injected"]),
+             f"{bare['strangers']['planned']} of {asked}",
+             f"{bare['strangers']['injected']} of {asked}"],
+        ]  # fmt: skip
+    header = ["model, workspace", "records found", "injected", "strangers planned", "answered"]
+    return table(header, rows)
 
 
 def _calibration(models: Mapping[str, Any]) -> str:

@@ -67,10 +67,14 @@ def run(
             outcomes = ask_all(client, texts)
             failure = fail(client.workspace(f"{workspace}:failure"), texts)
             signals = client.plan("apples").plan.signals
+            strangers = ask_strangers(client, texts)
+            bare = ask_bare(client.workspace(f"{workspace}:bare"), texts)
         document["models"][name] = {
             "model": model.id,
             **summary(outcomes),
             "failure": failure,
+            "strangers": strangers,
+            "bare": bare,
             "calibration": calibrate(model, signals["semantic"]["minimum"]),
         }
     return document
@@ -126,6 +130,50 @@ def ask(client: Remem, texts: Texts, prompt: Prompt, notes: MarkdownProvider) ->
         diagnostics=result.diagnostics,
         milliseconds=took,
     )
+
+
+def ask_strangers(client: Remem, texts: Texts) -> dict[str, Any]:
+    """Prompts that are about nothing in the workspace: what was planned and shown all the same."""
+    planned = shown = 0
+    examples = []
+    for text in texts.strangers:
+        result = client.context(text)
+        planned += result.trace.should_retrieve
+        if result.results:
+            shown += 1
+            examples.append({"prompt": text, "shown": [i.record.body for i in result.results]})
+    return {
+        "prompts": len(texts.strangers),
+        "planned": planned,
+        "injected": shown,
+        "examples": examples,
+    }
+
+
+def ask_bare(client: Remem, texts: Texts) -> dict[str, Any]:
+    """The memories alone, without topics, titles and keys: which of them the prompts still find,
+    by half, and what comes of those that ask for none."""
+    for memory in texts.memories.values():
+        if not memory.ref.startswith(f"{NOTES}/"):
+            client.remember(memory.body, ref=memory.replaces or memory.ref, kind=memory.kind)
+    found: dict[str, list[float]] = {}
+    injected = stray = 0
+    for prompt in texts.prompts:
+        text = client.context(prompt.text).text
+        shown = {memory.ref for memory in texts.memories.values() if shows(text, memory)}
+        records = {ref for ref in prompt.records if not ref.startswith(f"{NOTES}/")}
+        if records:
+            found.setdefault(prompt.half, []).append(len(records & shown) / len(records))
+        if prompt.negative:
+            injected += len(shown)
+        else:
+            stray += len(shown - texts.on_topic(prompt) - _copies(texts, prompt))
+    return {
+        "recall": {half: _mean(shares) for half, shares in found.items()},
+        "injected": injected,
+        "stray": stray,
+        "strangers": {k: v for k, v in ask_strangers(client, texts).items() if k != "examples"},
+    }
 
 
 def _copies(texts: Texts, prompt: Prompt) -> frozenset[str]:

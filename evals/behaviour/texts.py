@@ -61,6 +61,8 @@ class Texts:
     topics: tuple[Topic, ...]
     memories: dict[str, Memory]
     prompts: tuple[Prompt, ...]
+    strangers: tuple[str, ...]
+    """Prompts of the calibration, of which the workspace knows nothing."""
     sha256: str
     notes: Path = field(default=DATA / NOTES)
 
@@ -104,7 +106,17 @@ def load(folder: Path = DATA) -> Texts:
         for ref in prompt.records:
             if ref.startswith(f"{NOTES}/") and not prompt.topics & asking:
                 raise ValueError(f"{prompt.text!r}: no topic of it asks the notes")
-    return Texts(tuple(topics), memories, tuple(prompts), digest.hexdigest(), folder / NOTES)
+    pairs = _toml(folder / "pairs.toml", digest)
+    strangers = [question for name in ("same", "miss") for question, _, _ in pairs[name]]
+    strangers += pairs["unrelated"]
+    return Texts(
+        topics=tuple(topics),
+        memories=memories,
+        prompts=tuple(prompts),
+        strangers=tuple(strangers),
+        sha256=digest.hexdigest(),
+        notes=folder / NOTES,
+    )
 
 
 def shows(text: str, memory: Memory) -> bool:

@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 from remem_pg.cli import settings as conf
+from remem_pg.cli.backing_up import backup, restore
 from remem_pg.cli.command import register, run_guarded, silence_stdout
 from remem_pg.cli.contexting import context, plan
 from remem_pg.cli.demo_command import demo
+from remem_pg.cli.embeddings import download, status
 from remem_pg.cli.explaining import explain
 from remem_pg.cli.importing import import_
 from remem_pg.cli.lifecycle import (
@@ -27,10 +29,14 @@ from remem_pg.cli.lifecycle import (
     unpin,
 )
 from remem_pg.cli.memories import count, get, list_, recall, remember
+from remem_pg.cli.operating import doctor, maintain
+from remem_pg.cli.plpython_commands import install_plpython, uninstall_plpython
 from remem_pg.cli.reembedding import reembed, spaces, worker
 from remem_pg.cli.serving import serve, version
 from remem_pg.cli.settings import Settings
 from remem_pg.cli.setup import init, migrate, uninstall
+from remem_pg.cli.tenants import grant, grants, language, reindex_text, revoke, workspaces
+from remem_pg.cli.transferring import export
 
 app = typer.Typer(
     name="remem",
@@ -92,11 +98,28 @@ register(app, "unforget", unforget)
 register(app, "purge", purge)
 register(app, "drop-workspace", drop_workspace)
 register(app, "import", import_)
+register(app, "export", export)
+register(app, "backup", backup)
+register(app, "restore", restore)
 register(app, "reembed", reembed)
 register(app, "worker", worker)
 register(app, "spaces", spaces)
+register(app, "doctor", doctor)
+register(app, "maintain", maintain)
+register(app, "workspaces", workspaces)
+register(app, "language", language)
+register(app, "reindex-text", reindex_text)
+register(app, "grant", grant)
+register(app, "revoke", revoke)
+register(app, "grants", grants)
+embeddings = typer.Typer(no_args_is_help=True, help="Models on this machine.")
+app.add_typer(embeddings, name="embeddings")
+register(embeddings, "download", download)
+register(embeddings, "status", status)
 register(app, "serve", serve)
 register(app, "migrate", migrate)
+register(app, "install-plpython", install_plpython)
+register(app, "uninstall-plpython", uninstall_plpython)
 register(app, "version", version)
 register(app, "uninstall", uninstall)
 

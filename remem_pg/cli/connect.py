@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from remem_pg.cli.settings import Settings
 if TYPE_CHECKING:
     from remem_pg.client import Remem
     from remem_pg.embedding.base import EmbeddingModel
+    from remem_pg.embedding.managed import Managed
     from remem_pg.install import MigrateReport
     from remem_pg.models import SpaceInfo
 
@@ -106,10 +107,13 @@ def _place(dsn: str) -> str:
     return f"{host}{port}{database}"
 
 
-def open_memory(settings: Settings, reranker: str | None = None) -> Remem:
+def open_memory(
+    settings: Settings, reranker: str | None = None, *, spec: str | None = None
+) -> Remem:
     """A client for the options, closed when the command ends.
 
-    The embedded server is set up at its first use; a database named by a DSN never is.
+    The embedded server is set up at its first use; a database named by a DSN never is. ``spec``
+    stands in for the option --embedding.
     """
     from remem_pg.client import Remem
 
@@ -117,7 +121,7 @@ def open_memory(settings: Settings, reranker: str | None = None) -> Remem:
     assert where.dsn is not None
     if where.embedded:
         ensure_installed(settings, where.dsn)
-    spec = settings.embedding or AUTO
+    spec = spec or settings.embedding or AUTO
     if spec == NONE:
         model: Any = None
     elif spec == AUTO:
@@ -127,13 +131,8 @@ def open_memory(settings: Settings, reranker: str | None = None) -> Remem:
         model = resolve(spec).model
     _show_log(settings)
     workspace = settings.workspace or "default"
-    client = partial(Remem, where.dsn, workspace=workspace, embedding=model, reranker=reranker)
-    memory = client()
+    memory = Remem(where.dsn, workspace=workspace, embedding=model, reranker=reranker)
     settings.resources.append(memory)
-    if memory.version().details.get("tenant_mode") == "strict":
-        # Strict mode wants every session to name its workspace, and this one has named it.
-        memory = client(tenant=True)
-        settings.resources.append(memory)
     return memory
 
 
@@ -157,12 +156,8 @@ def install_into(dsn: str, model: Model) -> tuple[MigrateReport, SpaceInfo]:
 
     Without a model the default space stays as it is.
     """
-    import psycopg
-    from psycopg.rows import dict_row
-
     from remem_pg import install
     from remem_pg.client import Remem
-    from remem_pg.models import SpaceInfo
 
     report = install.migrate(dsn)
     if model.model is not None:
@@ -171,10 +166,7 @@ def install_into(dsn: str, model: Model) -> tuple[MigrateReport, SpaceInfo]:
         with Remem(dsn, workspace="default", embedding=None) as memory:
             space = memory.register_space(dict(descriptor_of(model.model)))
             memory.activate_space(space.fingerprint)
-    # Not the client's current_space: that is a workspace's, which may have kept an older model.
-    with psycopg.connect(dsn, autocommit=True, row_factory=dict_row) as conn:
-        row = conn.execute("select * from remem.current_space(null)").fetchone()
-    return report, SpaceInfo.from_row(row or {})
+    return report, default_space(dsn)
 
 
 def resolve(spec: str | None) -> Model:
@@ -191,6 +183,63 @@ def resolve(spec: str | None) -> Model:
     found = resolve_embedding(spec or AUTO)
     name = str(descriptor_of(found.model)["name"]) if found.model else "none"
     return Model(found.model, name, found.reason, found.hint or "")
+
+
+def chosen(settings: Settings) -> Model:
+    """The embedding for a command that sets up: as ``resolve``, but a path in REMEM_MODEL_PATH that
+    cannot be used is an error, not the hash: it was configured."""
+    configured = os.environ.get("REMEM_MODEL_PATH")
+    if settings.embedding in (None, AUTO) and configured:
+        return resolve(str(Path(configured).expanduser().absolute()))
+    return resolve(settings.embedding)
+
+
+def from_managed(found: Managed) -> Model:
+    """The embedding of a managed installation, with what to do where it is not neural."""
+    from remem_pg.embedding.base import descriptor_of
+
+    assert found.found.model is not None
+    name = str(descriptor_of(found.found.model)["name"])
+    failure = found.failure
+    if failure is None:
+        return Model(found.found.model, name, found.found.reason, found.found.hint or "")
+    reason = f"no neural model could be had ({failure.sentence()})"
+    retry = "" if failure.detail.get("reason") == "runtime" else "; then remem embeddings download"
+    return Model(found.found.model, name, reason, f"{failure.hint or ''}{retry}, and this again.")
+
+
+def stored_spaces(settings: Settings) -> dict[str, Any]:
+    """The spaces that the database says: ``default`` (of new workspaces) and ``workspace``, or the
+    ``problem`` in their place. Starts no embedded server that does not exist yet."""
+    from remem_pg.errors import RememError
+
+    try:
+        where = target(settings, start=False)
+        if where.dsn is None:
+            return {"problem": "none yet: remem init"}
+        return {
+            "default": default_space(where.dsn),
+            "workspace": open_memory(settings, spec=NONE).current_space(),
+        }
+    except RememError as error:
+        return {"problem": str(error)}
+
+
+def default_space(dsn: str) -> SpaceInfo:
+    """The space of new workspaces. Not the client's current_space: that is a workspace's, which may
+    have kept an older model."""
+    import psycopg
+    from psycopg.rows import dict_row
+
+    from remem_pg.errors import from_psycopg
+    from remem_pg.models import SpaceInfo
+
+    try:
+        with psycopg.connect(dsn, autocommit=True, row_factory=dict_row) as conn:
+            row = conn.execute("select * from remem.current_space(null)").fetchone()
+    except psycopg.Error as error:
+        raise from_psycopg(error) or error from error
+    return SpaceInfo.from_row(row or {})
 
 
 def model_line(model: Model) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from remem_pg.cli import output
 from remem_pg.cli.connect import open_memory
-from remem_pg.cli.memories import extra_options
+from remem_pg.cli.memories import Where, extra_options, scope_of
 from remem_pg.cli.settings import Settings, print_json
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def plan(
 ) -> int | None:
     """Show whether a prompt needs memories, what it is about, and who would be asked."""
     trace = open_memory(settings).plan(
-        _text(prompt), scope=_scope(project, session, user), **_options(option, notes)
+        _text(prompt), scope=scope_of(project, session, user), **_options(option, notes)
     )
     if settings.json:
         print_json(trace.document())
@@ -68,13 +68,17 @@ def context(
     project: Project = None,
     session: Session = None,
     user: User = None,
+    where: Where = None,
     option: Options = None,
     notes: Notes = None,
     verbose: Verbose = False,
 ) -> int | None:
     """Print what to put before a model call for a prompt; nothing when there is nothing to say."""
     result = open_memory(settings).context(
-        _text(prompt), scope=_scope(project, session, user), **_options(option, notes)
+        _text(prompt),
+        scope=scope_of(project, session, user),
+        where=where,
+        **_options(option, notes),
     )
     if settings.json:
         print_json(result.document())
@@ -96,10 +100,6 @@ def _text(prompt: str) -> str:
     import sys
 
     return sys.stdin.read() if prompt == "-" else prompt
-
-
-def _scope(project: str | None, session: str | None, user: str | None) -> dict[str, str | None]:
-    return {"project": project, "session": session, "user": user}
 
 
 def _options(pairs: list[str] | None, folders: list[str] | None) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -10,24 +9,33 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, cast
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
 from remem_pg.cli import settings as conf
 from remem_pg.cli.connect import open_memory
+from remem_pg.cli.lines import BATCH_LINES, MAX_LINE, Line, Pushed, batches, read_lines
 from remem_pg.cli.output import clean
+from remem_pg.cli.progress import Progress
 from remem_pg.cli.settings import Settings, print_json
 
 if TYPE_CHECKING:
     from remem_pg.client import Remem
     from remem_pg.errors import RememError
-    from remem_pg.models import MemoryInput
+    from remem_pg.models import BulkReport, MemoryInput
 
-BATCH_LINES = 200
-BATCH_BYTES = 4 * 1024 * 1024
-MAX_LINE = 16 * 1024 * 1024
 SHOWN_REFUSALS = 1000  # more are counted, not kept, so that memory stays bounded
+
+
+class Origin(StrEnum):
+    """Whose export a file is."""
+
+    auto = "auto"
+    remem = "remem"
+    jsonl = "jsonl"
+    mem0 = "mem0"
+    langgraph = "langgraph"
 
 
 class OnError(StrEnum):
@@ -35,16 +43,7 @@ class OnError(StrEnum):
 
     abort = "abort"
     report = "report"
-
-
-@dataclass
-class Line:
-    """One line of the file: an item, or the reason why it is none."""
-
-    number: int
-    size: int
-    item: dict[str, Any] | None = None
-    problem: str | None = None
+    rollback = "rollback"
 
 
 @dataclass
@@ -65,93 +64,81 @@ class Report:
             self.refused.append({"line": line, **error})
 
 
-def read_lines(stream: IO[bytes], first: int = 1) -> Iterator[Line]:
-    """The items of a JSON lines stream, one at a time; blank lines and those before ``first`` are
-    passed over.
-
-    A line that is no JSON object, not UTF-8, or longer than 16 MiB comes with its problem instead
-    of an item.
-    """
-    number = 0
-    while raw := stream.readline(MAX_LINE + 1):
-        number += 1
-        size = len(raw)
-        too_long = size > MAX_LINE and not raw.endswith(b"\n")
-        if too_long:
-            while (rest := stream.readline(MAX_LINE)) and not rest.endswith(b"\n"):
-                size += len(rest)
-        if number < first:
-            continue
-        if too_long:
-            yield Line(number, size, problem="longer than 16 MiB")
-        elif raw.strip():
-            yield _parse(number, raw)
-
-
-def _parse(number: int, raw: bytes) -> Line:
-    try:
-        text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-        item = json.loads(text, parse_constant=_refuse_constant)
-    except UnicodeDecodeError as error:
-        return Line(number, len(raw), problem=f"not UTF-8 at byte {error.start}")
-    except RecursionError:
-        return Line(number, len(raw), problem="nested too deeply")
-    except ValueError as error:
-        return Line(number, len(raw), problem=f"not JSON: {error}")
-    if not isinstance(item, dict):
-        return Line(number, len(raw), problem="not a JSON object")
-    return Line(number, len(raw), item=item)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
-    """Lines grouped by at most 200 lines and about 4 MiB."""
-    batch: list[Line] = []
-    size = 0
-    for line in lines:
-        batch.append(line)
-        size += line.size
-        if len(batch) >= BATCH_LINES or size >= BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
 def import_(
     settings: Settings,
     file: Annotated[
         str,
         typer.Argument(
             metavar="FILE|-",
-            help="JSON lines: one object a line, keys as the arguments of remember; "
-            "- reads standard input.",
+            help="What remem export wrote, or JSON lines: one object a line, keys as the "
+            "arguments of remember; or with --from another system's export. - reads standard "
+            "input.",
         ),
     ],
+    origin: Annotated[
+        Origin,
+        typer.Option(
+            "--from", help="Whose export it is; auto: remem's, or JSON lines of remember's keys."
+        ),
+    ] = Origin.auto,
     on_error: Annotated[
-        OnError, typer.Option(help="At a bad line: stop, or go on and report it (exit code 4).")
+        OnError,
+        typer.Option(
+            help="At a bad line: stop and say where to go on (abort), go on and report it (exit "
+            "code 4), or store nothing at all (rollback, as a remem export always does)."
+        ),
     ] = OnError.abort,
     from_line: Annotated[int, typer.Option(min=1, help="Begin at this line of the file.")] = 1,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --from: show the mapping, store nothing.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="With --from: do not show the mapping first.")
+    ] = False,
 ) -> int | None:
-    """Import memories from JSON lines.
+    """Import memories: remem's own export, JSON lines, or what mem0 or LangGraph exported.
 
     Lines with a ref may be imported again: what is stored already stays unchanged.
     """
-    report = Report(done_line=from_line - 1)
-    started = time.monotonic()
+    from remem_pg.cli import transferring
+
     with ExitStack() as stack:
-        stream, total = _open(file, stack)
-        memory = open_memory(settings)
-        advance = stack.enter_context(_progress(settings, total))
+        stream, total = open_input(file, stack)
+        if origin in (Origin.auto, Origin.remem):
+            first = stream.readline(MAX_LINE + 1)
+            stream = cast("IO[bytes]", Pushed(first, stream))
+            if origin is Origin.remem or transferring.is_export(first):
+                return transferring.import_export(settings, stream, total, on_error.value)
+            lines = read_lines(stream, from_line)
+        else:
+            if dry_run or not yes:
+                if file == "-":
+                    raise typer.BadParameter("standard input is read once: pass --yes with it")
+                if not transferring.agreed(settings, origin.value, stream, dry_run=dry_run):
+                    return None
+                stream.seek(0)
+            lines = transferring.foreign_lines(origin.value, stream, from_line)
+        return _import_lines(settings, lines, total, on_error, from_line)
+
+
+def _import_lines(
+    settings: Settings, lines: Iterator[Line], total: int | None, on_error: OnError, first: int
+) -> int:
+    report = Report(done_line=first - 1)
+    started = time.monotonic()
+    memory = open_memory(settings)
+    with Progress(settings, "importing", total) as advance:
         try:
-            for batch in batches(read_lines(stream, from_line)):
-                _store(memory, batch, on_error, report)
-                advance(sum(line.size for line in batch), report.lines)
+            if on_error is OnError.rollback:
+                _store_whole(memory, lines, report, advance)
+            else:
+                for batch in batches(lines):
+                    _store(memory, batch, on_error, report)
+                    advance(sum(line.size for line in batch), report.lines)
         except BaseException:
-            if report.lines or report.done_line >= from_line:
+            if on_error is OnError.rollback:
+                settings.note("Nothing was stored.")
+            elif report.lines or report.done_line >= first:
                 settings.note(
                     f"Lines up to {report.done_line} are stored. Go on with: "
                     f"--from-line {report.done_line + 1}"
@@ -162,7 +149,7 @@ def import_(
     return conf.PARTIAL if report.refused_count else conf.OK
 
 
-def _open(file: str, stack: ExitStack) -> tuple[IO[bytes], int | None]:
+def open_input(file: str, stack: ExitStack) -> tuple[IO[bytes], int | None]:
     """The stream of a file or of standard input, and its size if it has one."""
     if file == "-":
         return sys.stdin.buffer, None
@@ -174,9 +161,53 @@ def _open(file: str, stack: ExitStack) -> tuple[IO[bytes], int | None]:
     return stream, path.stat().st_size if path.is_file() else None
 
 
+def _store_whole(memory: Remem, lines: Iterator[Line], report: Report, advance: Progress) -> None:
+    """All lines in one transaction; a bad one raises and leaves nothing."""
+    from array import array
+
+    from remem_pg.errors import RememError
+
+    numbers = array("Q")
+    read = 0
+
+    def items() -> Iterator[MemoryInput]:
+        nonlocal read
+        for line in lines:
+            if line.item is None:
+                raise bad_line(line)
+            numbers.append(line.number)
+            read += line.size
+            yield cast("MemoryInput", line.item)
+
+    def done(so_far: BulkReport) -> None:
+        nonlocal read
+        advance(read, so_far.items)
+        read = 0
+
+    try:
+        stored = memory.remember_stream(items(), batch_size=BATCH_LINES, on_batch=done)
+    except RememError as error:
+        if error.item_no is None or not 1 <= error.item_no <= len(numbers):
+            raise
+        raise _at_line(error, numbers[error.item_no - 1]) from error
+    report.outcomes = stored.outcomes
+    report.lines = stored.items
+
+
+def bad_line(line: Line) -> RememError:
+    """The error of a line that holds no item."""
+    from remem_pg.errors import InvalidArgument
+
+    return InvalidArgument(
+        f"line {line.number}: {line.problem}",
+        detail={"line": line.number},
+        hint="mend the line, or pass --on-error report to go on without it",
+    )
+
+
 def _store(memory: Remem, batch: list[Line], on_error: OnError, report: Report) -> None:
     """Store one batch: wholly or not at all with ``abort``, item by item with ``report``."""
-    from remem_pg.errors import InvalidArgument, RememError
+    from remem_pg.errors import RememError
 
     good: list[Line] = []
     for line in batch:
@@ -186,17 +217,14 @@ def _store(memory: Remem, batch: list[Line], on_error: OnError, report: Report) 
             # The good lines before it are stored first, so that the resume line is the bad one.
             _store(memory, good, on_error, report)
             report.done_line = line.number - 1
-            raise InvalidArgument(
-                f"line {line.number}: {line.problem}",
-                detail={"line": line.number},
-                hint="mend the line, or pass --on-error report to go on without it",
-            )
+            raise bad_line(line)
         else:
             report.refuse(line.number, {"code": "RM001", "message": line.problem})
     if good:
+        mode: Literal["abort", "report"] = "report" if on_error is OnError.report else "abort"
         items = [cast("MemoryInput", line.item) for line in good]
         try:
-            stored = list(memory.remember_many(items, on_error=on_error.value))
+            stored = list(memory.remember_many(items, on_error=mode))
         except RememError as error:
             if error.item_no is None or not 1 <= error.item_no <= len(good):
                 raise
@@ -219,42 +247,6 @@ def _at_line(error: RememError, number: int) -> RememError:
     return type(error)(
         f"line {number}: {error.sentence()}", detail=detail | {"line": number}, hint=error.hint
     )
-
-
-class _Progress:
-    """A progress bar on standard error; silent with ``--json`` or when that is no terminal."""
-
-    def __init__(self, settings: Settings, total: int | None) -> None:
-        self._bar: Any = None
-        if not settings.json and settings.err.is_terminal:
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-            self._bar = Progress(
-                TextColumn("importing"),
-                BarColumn(),
-                TextColumn("{task.fields[lines]} lines"),
-                TimeElapsedColumn(),
-                console=settings.err,
-                transient=True,
-            )
-            self._task = self._bar.add_task("import", total=total, lines=0)
-
-    def __enter__(self) -> _Progress:
-        if self._bar is not None:
-            self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def __call__(self, size: int, lines: int) -> None:
-        if self._bar is not None:
-            self._bar.update(self._task, advance=size, lines=lines)
-
-
-def _progress(settings: Settings, total: int | None) -> _Progress:
-    return _Progress(settings, total)
 
 
 def _print(settings: Settings, report: Report) -> None:

@@ -16,6 +16,13 @@ from remem_pg.cli.settings import Settings, print_json
 if TYPE_CHECKING:
     from remem_pg.models import RecallResult
 
+Where = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CONDITION",
+        help="A condition in SQL, such as \"kind = 'task' and metadata.team = 'core'\".",
+    ),
+]
 _WHEN = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S"]
 
 
@@ -114,13 +121,17 @@ def recall(
         list[str] | None, typer.Option("--kind", help="Only this kind. May be repeated.")
     ] = None,
     scope: Annotated[
-        list[str] | None, typer.Option("--scope", help="Only this scope. May be repeated.")
+        list[str] | None,
+        typer.Option("--scope", help="Only this scope, whoever the owner is. May be repeated."),
     ] = None,
     filter: Annotated[
         str | None,
         typer.Option(help="jsonpath over the attributes, such as '$.speaker == \"Mei\"'."),
     ] = None,
+    where: Where = None,
+    project: Annotated[str | None, typer.Option(help="The project that is worked on.")] = None,
     session: Annotated[str | None, typer.Option(help="The conversation this is asked in.")] = None,
+    user: Annotated[str | None, typer.Option(help="Whose agent this is.")] = None,
     mode: Annotated[
         str | None, typer.Option(help="auto, lexical, vector or retrieval_only.")
     ] = None,
@@ -146,7 +157,9 @@ def recall(
     options: dict[str, Any] = {
         "kinds": kind or None,
         "scopes": scope or None,
+        "scope": None if scope else scope_of(project, session, user),
         "filter": filter,
+        "where": where,
         "session_ref": session,
         "mode": mode,
         "min_relevance": min_relevance,
@@ -222,6 +235,7 @@ def get(
 def list_(
     settings: Settings,
     filter: Annotated[str | None, typer.Option(help="jsonpath over the attributes.")] = None,
+    where: Where = None,
     limit: Annotated[int, typer.Option("-n", "--limit", help="How many at most.")] = 50,
     after: Annotated[
         str | None, typer.Option(metavar="ID", help="Go on after this memory.")
@@ -232,6 +246,7 @@ def list_(
     records = list(
         open_memory(settings).list(
             filter=filter,
+            where=where,
             after=_required_uuid("--after", after),
             limit=limit,
             state=state,  # type: ignore[arg-type]  # the server knows which there are
@@ -253,14 +268,20 @@ def list_(
 def count(
     settings: Settings,
     filter: Annotated[str | None, typer.Option(help="jsonpath over the attributes.")] = None,
+    where: Where = None,
 ) -> int | None:
     """Count the memories of the workspace."""
-    total = open_memory(settings).count(filter=filter)
+    total = open_memory(settings).count(filter=filter, where=where)
     if settings.json:
         print_json({"workspace": settings.workspace, "count": total})
     else:
         settings.out.print(str(total))
     return None
+
+
+def scope_of(project: str | None, session: str | None, user: str | None) -> dict[str, str | None]:
+    """The active context of a call."""
+    return {"project": project, "session": session, "user": user}
 
 
 def extra_options(pairs: list[str]) -> dict[str, Any]:

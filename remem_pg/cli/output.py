@@ -20,6 +20,8 @@ DEGRADED: dict[str, str] = {
     "space_mismatch": "the query's vector belongs to another embedding space than the stored "
     "ones, so only words were compared. Use the model the workspace was written with: "
     "remem version shows it.",
+    "embed_failed": "the model in the database failed, so only words were compared. "
+    "select remem.embed('x') says how.",
     "zero_vector": "the question gives an empty vector, so only words were compared. "
     "Ask with more telling words.",
     "no_lexemes": "the question has no searchable word, so only vectors were compared. "
@@ -27,7 +29,7 @@ DEGRADED: dict[str, str] = {
     "stale_rows": "some memories have no vector in the current space and were found by words "
     "only. Writing them again with the current model gives them one.",
     "analyser_mix": "some memories were indexed under other text rules, so their word scores are "
-    "less exact. Write them again to index them anew.",
+    "less exact. Index them anew with remem reindex-text.",
     "rerank_failed": "the reranker failed or took too long, so the hits stand as they were found. "
     "remem explain says what went wrong.",
     "expansion_failed": "the texts that should widen the question could not be had, so the "

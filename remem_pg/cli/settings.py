@@ -23,10 +23,11 @@ INTERRUPTED = 130
 
 EXIT_CODES: dict[int, str] = {
     OK: "done",
-    REFUSED: "refused or not found: a typed error says why",
+    REFUSED: "refused or not found: a typed error says why; doctor: an error",
     USAGE: "wrong usage",
     UNREACHABLE: "no server, or Remem is not installed in the database",
-    PARTIAL: "partly done: some items were refused (import --on-error report)",
+    PARTIAL: "partly done: some items were refused (import --on-error report), or something is "
+    "left to do; doctor: warnings",
     INTERRUPTED: "interrupted",
 }
 EPILOG = "Exit codes: " + ". ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
@@ -69,7 +70,8 @@ Embedding = Annotated[
     typer.Option(
         "--embedding",
         metavar="SPEC",
-        help="auto, hash, minilm, none or a model directory. Also from REMEM_EMBEDDING.",
+        help="auto, hash, neural, minilm, none, a model directory or the https address of an "
+        "endpoint. Also from REMEM_EMBEDDING.",
         rich_help_panel=_PANEL,
         show_default=False,
     ),
@@ -137,6 +139,10 @@ class Settings:
         """One dim line on standard error, silent with ``--json``."""
         if not self.json:
             self.err.print(text, style="dim", soft_wrap=True)
+
+    def announce(self, text: str) -> None:
+        """One line on standard error, also with ``--json``: what somebody may want to stop."""
+        self.err.print(text, style="dim", soft_wrap=True)
 
 
 def print_json(document: Any) -> None:

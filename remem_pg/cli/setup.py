@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from remem_pg.cli import settings as conf
-from remem_pg.cli.connect import Target, install_into, model_line, resolve, target
+from remem_pg.cli.connect import (
+    AUTO,
+    Model,
+    Target,
+    chosen,
+    default_space,
+    from_managed,
+    install_into,
+    model_line,
+    target,
+)
+from remem_pg.cli.embeddings import Source, bar
 from remem_pg.cli.output import clean, counted
 from remem_pg.cli.settings import Settings, print_json
 
 if TYPE_CHECKING:
+    from remem_pg.errors import EmbeddingUnavailable
     from remem_pg.install import InstallPlan
+    from remem_pg.models import SpaceInfo
 
 _PASTE = "select rank, score, body from remem.recall('{workspace}', 'what do we know?');"
 
@@ -30,12 +45,25 @@ def init(
             help="Refuse every call whose session does not name its workspace in remem.workspace.",
         ),
     ] = False,
+    managed: Annotated[
+        bool,
+        typer.Option(
+            "--managed",
+            help="Embed with a neural model: an installed one, else one that is downloaded. "
+            "Without any, init completes with the hash and says what to do.",
+        ),
+    ] = False,
+    source: Source = None,
 ) -> int | None:
-    """Install Remem in the database (or bring it up to date) and choose the embedding."""
+    """Install Remem in the database (or bring it up to date) and choose the embedding.
+
+    What new workspaces embed with stays as it is from then on, unless --embedding, REMEM_EMBEDDING,
+    REMEM_MODEL_PATH or --managed says otherwise.
+    """
     from remem_pg import install
 
     where = target(settings, start=not dry_run)
-    model = resolve(settings.embedding)
+    model, asked, unmanaged = _model(settings, managed, source, dry_run)
     plan = install.plan(where.dsn) if where.dsn else None
     pending = plan.pending if plan else tuple(script.name for script in install.migrations())
     document: dict[str, Any] = {
@@ -44,6 +72,7 @@ def init(
         "server": where.place,
         "plan": plan or {"pending": list(pending)},
         "embedding": {"name": model.name, "line": model_line(model)},
+        "managed": {"asked": managed, "failure": unmanaged and unmanaged.as_dict()},
         "strict": strict,
     }
     if not settings.json:
@@ -53,16 +82,21 @@ def init(
         _end_dry_run(settings, document, plan, strict)
         return conf.REFUSED if plan and plan.problem else None
 
-    report, space = install_into(where.dsn, model)
+    before = default_space(where.dsn) if plan and plan.installed_version else None
+    other = before is not None and _other(before, model)
+    kept = other and not asked
+    report, space = install_into(where.dsn, replace(model, model=None) if kept else model)
+    document["embedding"] |= {"kept": kept, "before": before and before.name}
     if strict:
         _make_strict(where.dsn)
     paste = _PASTE.format(workspace=(settings.workspace or "").replace("'", "''"))
     if settings.json:
-        print_json(document | {"report": report, "space": space, "paste": paste})
+        document |= {"report": report, "space": space, "paste": paste}
+        print_json(document | ({"tenant": _tenant_lines(settings)} if strict else {}))
         return None
     applied = ", ".join(report.applied) or "none, functions refreshed"
-    before = report.previous_version
-    previous = f" (was {before})" if before and before != report.version else ""
+    version = report.previous_version
+    previous = f" (was {version})" if version and version != report.version else ""
     out = settings.out
     out.print(
         f"Installed   remem {report.version}{previous}; migrations: {applied}", soft_wrap=True
@@ -70,15 +104,51 @@ def init(
     out.print(
         f"pgvector    {report.pgvector_version} in schema {report.pgvector_schema}", soft_wrap=True
     )
-    out.print(
-        f"Space       {space.name}, {space.dimensions} dimensions: default for new workspaces"
-    )
+    was = f" (was {before.name})" if other and not kept and before else ""
+    what = f"{space.name}, {space.dimensions} dimensions: default for new workspaces{was}"
+    out.print(clean(f"Space       {what}"), soft_wrap=True)
+    if kept:
+        settings.err.print(clean(_kept(space, model)), style="yellow", soft_wrap=True)
     if strict:
-        out.print("Strict      every session has to set remem.workspace before it calls")
+        _print_strict(settings)
     for notice in report.notices:
         settings.err.print(clean(notice), style="yellow", soft_wrap=True)
-    _print_next(settings, where, paste)
+    _print_next(settings, where, "\n".join(_tenant_lines(settings)) if strict else paste)
     return None
+
+
+def _model(
+    settings: Settings, managed: bool, source: str | None, dry_run: bool
+) -> tuple[Model, bool, EmbeddingUnavailable | None]:
+    """The model, whether somebody asked for this one, and why a managed one could not be had."""
+    named = settings.embedding not in (None, AUTO)
+    if not managed or named:
+        return chosen(settings), named or bool(os.environ.get("REMEM_MODEL_PATH")), None
+    from remem_pg.embedding import managed as management
+
+    with bar(settings) as progress:
+        found = management.managed(
+            source=source, say=settings.announce, progress=progress, may_download=not dry_run
+        )
+    # the hash in place of a model that could not be had is nobody's wish
+    return from_managed(found), found.failure is None, found.failure
+
+
+def _other(space: SpaceInfo, model: Model) -> bool:
+    """Whether the model belongs to another space than this one."""
+    if model.model is None:
+        return False
+    from remem_pg.embedding.base import descriptor_of, fingerprint
+
+    return fingerprint(descriptor_of(model.model)) != space.fingerprint
+
+
+def _kept(space: SpaceInfo, model: Model) -> str:
+    spec = "hash" if model.name == "hash" else "neural"
+    return (
+        f"Kept {space.name}, with which the database was set up; this process would embed with "
+        f"{model.name}. To change the default of new workspaces: remem init --embedding {spec}"
+    )
 
 
 def _print_plan(
@@ -127,6 +197,34 @@ def _make_strict(dsn: str) -> None:
 
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("select remem.configure('tenant_mode', 'strict')")
+
+
+def _tenant_lines(settings: Settings) -> list[str]:
+    """How a transaction names its workspace, as statements to paste."""
+    name = (settings.workspace or "").replace("'", "''")
+    return [
+        "begin;",
+        f"select set_config('remem.workspace', '{name}', true);",
+        f"select rank, score, body from remem.recall('{name}', 'what do we know?');",
+        "commit;",
+    ]
+
+
+def _print_strict(settings: Settings) -> None:
+    out = settings.out
+    out.print("Strict      every transaction names its workspace before it calls, the owner's too:")
+    for line in _tenant_lines(settings):
+        out.print(f"              {line}", soft_wrap=True)
+    out.print(
+        "            The third argument true ends the setting with the transaction, as a pooler "
+        "needs it.",
+        soft_wrap=True,
+    )
+    out.print(
+        "            Remem, AsyncRemem and this command line do it by themselves, in the statement "
+        "of each call.",
+        soft_wrap=True,
+    )
 
 
 def _print_next(settings: Settings, where: Target, paste: str) -> None:

@@ -53,6 +53,8 @@ class Asked:
     prompt: str
     trace: Trace
     providers: dict[str, Provider]
+    filter: str | None = None
+    """The jsonpath predicate that memories have to pass beside the scope."""
 
     @property
     def key(self) -> Any:

@@ -31,6 +31,7 @@ from remem_pg.context.synthesis import (
     write,
     written_by,
 )
+from remem_pg.restrict import as_filter
 from remem_pg.steps import (
     Flow,
     Handshake,
@@ -50,6 +51,7 @@ def opened(
     prompt: str,
     scope: Scope,
     options: Mapping[str, Any],
+    where: str | None = None,
 ) -> Asked:
     """A call with its trace begun; no I/O. Raises UnknownOption and InvalidArgument."""
     settings = kept.settings.changed(options)
@@ -57,7 +59,8 @@ def opened(
     trace = Trace(prompt, session.workspace, datetime.now(UTC), scope.session)
     for name in again:
         trace.note(f"providers.duplicate_id: {name}")
-    return Asked(session, handshake, kept, settings, scope, prompt, trace, providers)
+    filter = as_filter(None, where)
+    return Asked(session, handshake, kept, settings, scope, prompt, trace, providers, filter)
 
 
 def planned(asked: Asked) -> Flow[Trace]:

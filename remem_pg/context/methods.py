@@ -36,6 +36,7 @@ class Opened:
         scope: Scope | Mapping[str, Any] | None,
         refresh: bool,
         options: Mapping[str, Any],
+        where: str | None = None,
     ) -> Asked:
         from remem_pg.context import flow
         from remem_pg.context.asked import Kept
@@ -53,7 +54,9 @@ class Opened:
             self._context.snapshots.clear()
         text = prompt_of(prompt if messages is None else messages)
         checked = as_scope(self._session.workspace, scope)
-        return flow.opened(self._session, self._handshake, self._context, text, checked, options)
+        return flow.opened(
+            self._session, self._handshake, self._context, text, checked, options, where
+        )
 
 
 class ContextMethods(Opened, Carries):
@@ -75,6 +78,7 @@ class ContextMethods(Opened, Carries):
         *,
         messages: Sequence[Mapping[str, Any]] | None = None,
         scope: Scope | Mapping[str, Any] | None = None,
+        where: str | None = None,
         refresh: bool = False,
         **options: Any,
     ) -> ContextResult:
@@ -86,6 +90,8 @@ class ContextMethods(Opened, Carries):
             scope: the active context, ``{"project": "phoenix", "session": "s-12", "user": "mei"}``.
                 Memories of other projects, sessions and users are never shown; without a scope,
                 only global ones.
+            where: a condition in SQL that memories have to meet; see ``recall``. Other providers
+                cannot judge it and are not asked.
             refresh: forget the catalogs kept for a moment without a database.
             options: fields of ``ContextSettings``, for this call.
 
@@ -95,7 +101,7 @@ class ContextMethods(Opened, Carries):
         """
         from remem_pg.context import flow, observing
 
-        asked = self._asked(prompt, messages, scope, refresh, options)
+        asked = self._asked(prompt, messages, scope, refresh, options, where)
         return self._drive(observing.observed(asked, flow.context(asked)))
 
     def put_topic(self, title: str, **fields: Any) -> UUID:
@@ -143,6 +149,7 @@ class AsyncContextMethods(Opened, AsyncCarries):
         *,
         messages: Sequence[Mapping[str, Any]] | None = None,
         scope: Scope | Mapping[str, Any] | None = None,
+        where: str | None = None,
         refresh: bool = False,
         **options: Any,
     ) -> ContextResult:
@@ -150,7 +157,7 @@ class AsyncContextMethods(Opened, AsyncCarries):
         synthesiser may be coroutine functions; functions run in threads."""
         from remem_pg.context import flow, observing
 
-        asked = self._asked(prompt, messages, scope, refresh, options)
+        asked = self._asked(prompt, messages, scope, refresh, options, where)
         return await self._drive(observing.observed(asked, flow.context(asked)))
 
     async def put_topic(self, title: str, **fields: Any) -> UUID:

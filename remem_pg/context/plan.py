@@ -7,11 +7,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
 from remem_pg.context.provider import POSTGRES
 from remem_pg.context.scope import Scope
 
-STAGES = ("none", "deterministic", "semantic", "continuity")
+STAGES = ("none", "deterministic", "semantic", "memory", "continuity")
 MOST_REQUESTS = 16
 AMBIGUOUS = (0.30, 0.60)
 """A confidence in this range is neither a yes nor a no: where the stage-2 planner is asked."""
@@ -31,6 +32,14 @@ class Topic:
 
     def document(self) -> dict[str, Any]:
         return {"id": self.id, "title": self.title, "score": self.score}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A memory that answers the prompt by itself, as the plan found it."""
+
+    id: UUID
+    score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +70,16 @@ class Plan:
     topics: tuple[Topic, ...] = ()
     matches: tuple[Topic, ...] = ()
     """What the words of the prompt point at, qualified or not."""
+    memories: tuple[Answer, ...] = ()
+    """Memories that led to the plan, where no topic is surely meant."""
     requests: tuple[Request, ...] = ()
     stage: str = "none"
     signals: Any = None
     catalog: str = ""
     catalog_shown: int = 0
     catalog_omitted: int = 0
+    catalog_ms: float = 0.0
+    """How long the server took for the catalog; a part of the planning."""
     semantic_attempted: bool = False
     degraded: tuple[str, ...] = ()
 
@@ -80,6 +93,17 @@ class Plan:
         """Whether the prompt goes on with something earlier."""
         signals = self.signals if isinstance(self.signals, Mapping) else {}
         return self.stage == "continuity" or bool(signals.get("continuity"))
+
+    @property
+    def judged(self) -> bool:
+        """Whether the memories were looked at, because no topic is surely meant."""
+        signals = self.signals if isinstance(self.signals, Mapping) else {}
+        looked = signals.get("memories")
+        return (
+            isinstance(looked, Mapping)
+            and looked.get("attempted") is True
+            and not any(topic.sure for topic in self.topics)
+        )
 
     @property
     def ambiguous(self) -> bool:
@@ -114,17 +138,21 @@ def read(document: Any, max_results: int) -> Plan:
     catalog = catalog if isinstance(catalog, Mapping) else {}
     trace = document.get("trace")
     trace = trace if isinstance(trace, Mapping) else {}
+    timings = trace.get("timings")
+    spent = timings.get("catalog") if isinstance(timings, Mapping) else None
     return Plan(
         should_retrieve=document["shouldRetrieve"],
         confidence=_share(document.get("confidence")),
         topics=tuple(map(_topic, _members(document.get("topics")))),
         matches=tuple(map(_topic, _members(trace.get("catalogMatches")))),
+        memories=tuple(map(_answer, _members(document.get("memories")))),
         requests=_requests(document.get("requests"), max_results),
         stage=stage if stage in STAGES else "none",
         signals=document.get("signals"),
         catalog=str(catalog.get("text") or ""),
         catalog_shown=_count(catalog.get("entries")),
         catalog_omitted=_count(catalog.get("omitted")),
+        catalog_ms=float(spent) if isinstance(spent, int | float) else 0.0,
         semantic_attempted=bool(trace.get("semanticAttempted")),
         degraded=tuple(map(str, _members(document.get("degraded")))),
     )
@@ -143,6 +171,7 @@ def replanned(before: Plan, answer: Any, providers: Sequence[str], max_results: 
         should_retrieve=given.should_retrieve,
         confidence=_share(given.confidence),
         topics=given.topics,
+        memories=given.memories,
         requests=known if given.should_retrieve else (),
     )
 
@@ -172,6 +201,12 @@ def _topic(value: Any) -> Topic:
     identity = None if identity is None else str(identity)
     providers = tuple(map(str, _members(value.get("providers"))))
     return Topic(title, _share(value.get("score")), identity, value.get("sure") is True, providers)
+
+
+def _answer(value: Any) -> Answer:
+    if not isinstance(value, Mapping):
+        raise ValueError("a memory has an id")
+    return Answer(UUID(str(value.get("id"))), _share(value.get("score")))
 
 
 def _members(value: Any) -> Sequence[Any]:

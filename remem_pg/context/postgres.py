@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from remem_pg import calls, context_calls, recall_flow
-from remem_pg.context.plan import Topic
+from remem_pg.context.plan import Answer, Topic
 from remem_pg.context.provider import POSTGRES
 from remem_pg.context.record import Record, Reference
 from remem_pg.context.scope import Scope
@@ -38,21 +39,54 @@ def search(
     min_relevance: float,
     vectors: bool,
     topics: Sequence[Topic] = (),
+    answers: Sequence[Answer] = (),
+    judged: bool = False,
+    filter: str | None = None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> Flow[list[Record]]:
-    """What ``recall`` finds within the scope, then what is remembered of the topics that are surely
-    meant. ``vectors`` False: by words alone, because the model has failed on this prompt
-    already."""
+    """What ``recall`` finds within the scope, then the memories that the plan found to answer, and
+    what is remembered of the topics that are surely meant. ``vectors`` False: by words alone,
+    because the model has failed on this prompt already. ``judged``: the plan has looked at the
+    memories, and no other hit answers; the one word of "run the tests" is all of its weight, and
+    proves nothing. ``note`` is told what is missing."""
     if topics and not any(topic.sure for topic in topics):
         min_relevance = min(1.0, UNSURE * min_relevance)
-    options: dict[str, Any] = {"filter": scope.filter(), "min_relevance": min_relevance}
+    seen = {"scopes": scope.owners(), "filter": filter}
+    options = {**seen, "min_relevance": min_relevance}
     records = yield from _recalled(session, query, limit, options, vectors)
-    records = merged(records, (yield from _of_topics(session, scope, limit, topics)), limit)
+    if judged:
+        chosen = {str(answer.id) for answer in answers}
+        records = [record for record in records if record.id in chosen]
+    if filter is None:  # the plan has not seen it: then only what recall found as well
+        records = merged(records, (yield from _answering(session, answers)), limit)
+    records = merged(records, (yield from _of_topics(session, seen, limit, topics, note)), limit)
     links = yield from _links(session, [UUID(record.id) for record in records])
     return with_links(records, links)
 
 
+def _answering(session: Session, answers: Sequence[Answer]) -> Flow[list[Record]]:
+    """The memories that the plan found to answer, as far as they are still current. Whether they
+    are in scope is checked with all other records."""
+    scores = {str(answer.id): answer.score for answer in answers}
+    return (yield from _current(session, scores))
+
+
+def _current(session: Session, scores: Mapping[str, float]) -> Flow[list[Record]]:
+    """The live ones of some memories, best first."""
+    if not scores:
+        return []
+    memories = yield Run(context_calls.get_many(session.workspace, list(map(UUID, scores))))
+    live = [m for m in memories if not m.superseded_at and not m.forgotten_at]
+    records = [record_of(memory, scores[str(memory.memory_id)]) for memory in live]
+    return sorted(records, key=lambda record: -record.score)
+
+
 def _of_topics(
-    session: Session, scope: Scope, limit: int, topics: Sequence[Topic]
+    session: Session,
+    seen: Mapping[str, Any],
+    limit: int,
+    topics: Sequence[Topic],
+    note: Callable[[str], None],
 ) -> Flow[list[Record]]:
     """The memories of the topics that are surely meant: as relevant as they are to their topic, as
     far as the topic is to the prompt. Without them the hits still stand."""
@@ -60,18 +94,18 @@ def _of_topics(
     certain = {str(topic.id): topic.score for topic in own}
     if not certain:
         return []
-    call = context_calls.topic_memories(
-        session.workspace, list(map(UUID, certain)), limit, {"filter": scope.filter()}
-    )
+    call = context_calls.topic_memories(session.workspace, list(map(UUID, certain)), limit, seen)
     scores: dict[str, float] = {}
-    for found in (yield from _if_there(call, [])):
+    for found in (yield from _if_there(call, [], partial(_missing, note, "topic_memories"))):
         score = float(found["relevance"]) * certain[str(found["topic_id"])]
         name = str(found["memory_id"])
         scores[name] = max(scores.get(name, 0.0), score)
-    memories = yield Run(context_calls.get_many(session.workspace, list(map(UUID, scores))))
-    live = [m for m in memories if not m.superseded_at and not m.forgotten_at]
-    records = [record_of(memory, scores[str(memory.memory_id)]) for memory in live]
-    return sorted(records, key=lambda record: -record.score)
+    return (yield from _current(session, scores))
+
+
+def _missing(note: Callable[[str], None], what: str, error: Exception) -> None:
+    """Names what failed, and its error by class alone."""
+    note(f"{what} failed: {type(error).__name__}")
 
 
 def merged(hits: Sequence[Record], more: Sequence[Record], limit: int) -> list[Record]:
@@ -87,18 +121,25 @@ def merged(hits: Sequence[Record], more: Sequence[Record], limit: int) -> list[R
 
 
 def events(
-    session: Session, query: str, scope: Scope, limit: int, min_relevance: float, vectors: bool
+    session: Session,
+    query: str,
+    scope: Scope,
+    limit: int,
+    min_relevance: float,
+    vectors: bool,
+    filter: str | None = None,
 ) -> Flow[list[Record]]:
     """The episodic plane: events that answer, then the latest ones."""
     options: dict[str, Any] = {
-        "filter": scope.filter(),
+        "scopes": scope.owners(),
+        "filter": filter,
         "kinds": ["episodic"],
         "min_relevance": min_relevance,
     }
     if scope.session is not None:
         options["session_ref"] = scope.session
     records = yield from _recalled(session, query, limit, options, vectors)
-    latest_of = f'$.kind == "episodic" && {scope.filter()}'
+    latest_of = f'$.kind == "episodic" && {scope.filter()}' + (f" && {filter}" if filter else "")
     latest = yield Run(calls.list_memories(session.workspace, latest_of, None, limit))
     known = {record.id for record in records}
     for place, memory in enumerate(latest):
@@ -199,8 +240,11 @@ def _links(session: Session, memory_ids: Sequence[UUID]) -> Flow[list[dict[str, 
     )
 
 
-def _if_there(call: calls.Call[Any], default: Any) -> Flow[Any]:
-    """The answer of a call that a database of an older version may not know, or the default."""
+def _if_there(
+    call: calls.Call[Any], default: Any, failed: Callable[[Exception], None] | None = None
+) -> Flow[Any]:
+    """The answer of a call that a database of an older version may not know, or the default;
+    ``failed`` is told why."""
 
     def read() -> Flow[Any]:
         return (yield Run(call))
@@ -209,5 +253,7 @@ def _if_there(call: calls.Call[Any], default: Any) -> Flow[Any]:
         if (yield InTransaction()):
             return (yield Together(read()))
         return (yield Run(call))
-    except Exception:  # the search is worth more than what this adds
+    except Exception as error:  # the search is worth more than what this adds
+        if failed is not None:
+            failed(error)
         return default

@@ -63,7 +63,7 @@ class Trace:
 
     @property
     def stage(self) -> str:
-        """The recognition stage that decided: none, deterministic, semantic or continuity."""
+        """The stage that decided: none, deterministic, semantic, memory or continuity."""
         return self.plan.stage
 
     @property
@@ -121,7 +121,10 @@ class Trace:
             "recallTokens": self.recall_cost,
             "providerTokens": dict(self.provider_costs),
             "totalBytes": self.total_bytes,
-            "timings": {name: round(spent, 1) for name, spent in self.timings.items()},
+            "timings": {
+                "catalog": round(plan.catalog_ms, 1),
+                **{name: round(spent, 1) for name, spent in self.timings.items()},
+            },
             "totalDurationMs": round(sum(self.timings.values()), 1),
             "diagnostics": list(self.diagnostics),
             "degraded": list(plan.degraded),

@@ -4,6 +4,7 @@ user."""
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,10 @@ class Scope:
     project: str | None = None
     session: str | None = None
     user: str | None = None
+
+    def __post_init__(self) -> None:
+        for scope, owner in self.owners().items():  # composed, as all text that is stored
+            object.__setattr__(self, scope, unicodedata.normalize("NFC", owner))
 
     def allows(self, scope: str, scope_ref: str | None) -> bool:
         """Whether a record of this scope and owner may be seen. Nothing else decides that."""

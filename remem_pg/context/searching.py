@@ -28,9 +28,18 @@ def gathered(asked: Asked, vectors: bool) -> Flow[list[Ranked]]:
     jobs: dict[str, Job] = {}
     limits: dict[str, int] = {}
     for request in trace.plan.requests:
+        if asked.filter is not None and request.provider != POSTGRES:
+            trace.note(f"provider {request.provider} was not asked: it cannot judge where")
+            continue
         limits[request.provider] = request.limit
         if request.provider == POSTGRES:
-            search = partial(postgres.search, topics=trace.plan.topics)
+            search = partial(
+                postgres.search,
+                topics=trace.plan.topics,
+                answers=trace.plan.memories,
+                judged=trace.plan.judged and trace.planner != "used",
+                note=trace.note,
+            )
             jobs[POSTGRES] = _postgres(asked, request, search, vectors)
             if settings.episodic and trace.plan.continuity:
                 limits[EVENTS] = request.limit
@@ -59,7 +68,13 @@ def _postgres(
 ) -> Job:
     settings = asked.settings
     flow = search(
-        asked.session, request.query, asked.scope, request.limit, settings.min_relevance, vectors
+        asked.session,
+        request.query,
+        asked.scope,
+        request.limit,
+        settings.min_relevance,
+        vectors,
+        filter=asked.filter,
     )
     return asked.database(flow, settings.provider_timeout_ms)
 

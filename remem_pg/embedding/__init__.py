@@ -9,14 +9,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from remem_pg.embedding.base import EmbeddingModel, checked, descriptor_of, fingerprint
+    from remem_pg.embedding.base import (
+        AsyncEmbeddingModel,
+        EmbeddingModel,
+        checked,
+        descriptor_of,
+        fingerprint,
+    )
     from remem_pg.embedding.hash import HashEmbedding
+    from remem_pg.embedding.http import HttpEmbedding
     from remem_pg.embedding.onnx import OnnxEmbedding, packaged_minilm
     from remem_pg.embedding.resolve import ResolvedEmbedding, resolve_embedding
 
 __all__ = [
+    "AsyncEmbeddingModel",
     "EmbeddingModel",
     "HashEmbedding",
+    "HttpEmbedding",
     "OnnxEmbedding",
     "ResolvedEmbedding",
     "checked",
@@ -27,8 +36,10 @@ __all__ = [
 ]
 
 _HOME = {
+    "AsyncEmbeddingModel": "base",
     "EmbeddingModel": "base",
     "HashEmbedding": "hash",
+    "HttpEmbedding": "http",
     "OnnxEmbedding": "onnx",
     "ResolvedEmbedding": "resolve",
     "checked": "base",

@@ -6,11 +6,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from remem_pg.embedding.awaiting import awaited
 from remem_pg.errors import (
     DimensionMismatch,
     EmbeddingUnavailable,
     InvalidArgument,
     RememError,
+    TextRefused,
     VectorRefused,
 )
 
@@ -54,6 +56,39 @@ class EmbeddingModel(Protocol):
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return an array of shape `(len(texts), dimensions)`."""
         ...
+
+
+class AsyncEmbeddingModel(Protocol):
+    """As EmbeddingModel, with an `embed` to be awaited.
+
+    The asynchronous client awaits it in the caller's own event loop; the synchronous one in a loop
+    of its own, the same one every time, so that connections it keeps open stay usable.
+    """
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
+
+
+class CallableEmbedding:
+    """A function `texts -> (n, dimensions)`, plain or async, with the attributes `id` and
+    `dimensions`, as a model.
+
+    Its optional attribute `descriptor` is kept.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self.id: str = function.id
+        self.dimensions: int = function.dimensions
+        self.descriptor: Any = getattr(function, "descriptor", None)
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        return self._function(texts)
 
 
 def descriptor_of(model: EmbeddingModel) -> dict[str, Any]:
@@ -101,7 +136,7 @@ def checked(model: EmbeddingModel, texts: Sequence[str]) -> NDArray[np.float32]:
     import numpy as np
 
     try:
-        raw = model.embed(texts)
+        raw = awaited(model.embed(texts))
         rows = [np.asarray(row, dtype=np.float64) for row in raw]
     except RememError:
         raise
@@ -135,3 +170,16 @@ def checked(model: EmbeddingModel, texts: Sequence[str]) -> NDArray[np.float32]:
                 f"the vector of the embedding model {model.id} {why}", detail={"item": number}
             )
     return result
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    """Refuses a single text in place of a list, and a text that is not Unicode (TextRefused)."""
+    if isinstance(texts, str):
+        raise InvalidArgument("texts is a list of texts", detail={"argument": "texts"})
+    for number, text in enumerate(texts, 1):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise TextRefused(
+                detail={"item": number, "position": error.start, "value": "lone surrogate"}
+            ) from error

@@ -12,9 +12,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from remem_pg.embedding.base import check_texts
 from remem_pg.embedding.model_files import ModelFiles, asset_hash
 from remem_pg.embedding.onnx_network import Network
-from remem_pg.errors import InvalidArgument, TextRefused
+from remem_pg.errors import InvalidArgument
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,6 +88,20 @@ class OnnxEmbedding:
     def dimensions(self) -> int:
         return self.load().dimensions
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What makes the same model again in another process: `OnnxEmbedding(**arguments)`."""
+        said = {
+            "path": str(self._files.model.absolute()),
+            "tokenizer": str(self._files.tokenizer.absolute()),
+            "pooling": self._pooling,
+            "max_length": self._max_length,
+            "query_prompt": self._prompts["query"],
+            "document_prompt": self._prompts["document"],
+            "name": self._name,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
     @cached_property
     def descriptor(self) -> dict[str, Any]:
         """The space's description; its asset is the content of the model and of the tokenizer and
@@ -113,7 +128,7 @@ class OnnxEmbedding:
         """
         import numpy as np
 
-        _check_texts(texts)
+        check_texts(texts)
         network = self.load()
         result = np.empty((len(texts), network.dimensions), dtype=np.float32)
         tokens = network.tokens(texts)
@@ -128,7 +143,7 @@ class OnnxEmbedding:
 
         Raises as `embed`, and EmbeddingUnavailable for a model that gives pooled vectors only.
         """
-        _check_texts(texts)
+        check_texts(texts)
         network = self.load()
         tokens = network.tokens(texts)
         result: dict[int, NDArray[np.float32]] = {}
@@ -194,18 +209,6 @@ def _distributed(distribution: str, ending: str) -> Path | None:
             path = Path(str(file.locate()))
             return path if path.exists() else None
     return None
-
-
-def _check_texts(texts: Sequence[str]) -> None:
-    if isinstance(texts, str):
-        raise InvalidArgument("texts is a list of texts", detail={"argument": "texts"})
-    for number, text in enumerate(texts, 1):
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise TextRefused(
-                detail={"item": number, "position": error.start, "value": "lone surrogate"}
-            ) from error
 
 
 def _batches(order: Sequence[int], lengths: Sequence[int], size: int) -> list[list[int]]:

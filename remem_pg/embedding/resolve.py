@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from remem_pg.embedding.base import EmbeddingModel
+from remem_pg.embedding.base import CallableEmbedding, EmbeddingModel
+from remem_pg.embedding.hash import MODEL_ID, HashEmbedding
+from remem_pg.embedding.model_store import cached_models, manifest, model_cache
 from remem_pg.errors import EmbeddingUnavailable, InvalidArgument
 
 if TYPE_CHECKING:
     from remem_pg.embedding.onnx import OnnxEmbedding
 
-BETTER = "For a neural model: pip install 'remem-pg[minilm]'."
-NAMES = ("auto", "hash", "minilm", "none")
+BETTER = "For a neural model: pip install 'remem-pg[minilm]', or remem embeddings download."
+NAMES = ("auto", "hash", "neural", "minilm", "none")
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,19 @@ class ResolvedEmbedding:
 def resolve_embedding(spec: Any = None) -> ResolvedEmbedding:
     """Choose the model for `spec`.
 
-    `"hash"`, `"minilm"`, `"none"`, the path of a model directory or file, a model, or a callable
-    with the attributes `id` and `dimensions` is taken as said: EmbeddingUnavailable when it cannot
-    be had, InvalidArgument when it is none of these.  So is what REMEM_EMBEDDING says when `spec`
-    is None or `"auto"`.  Without a word from anyone: the directory in REMEM_MODEL_PATH, the first
-    usable one in the model cache, the installed MiniLM package, else the built-in hash, and
-    whatever failed on the way is in the reason.  Nothing is downloaded.
+    `"hash"`, `"neural"` (any local model), `"minilm"`, `"none"`, the name of a model in the cache,
+    the path of a model directory or file, the `http(s)://` address of an endpoint, a mapping of
+    settings (see `configured.from_settings`), a model, or a callable with the attributes `id` and
+    `dimensions` is taken as said: EmbeddingUnavailable when it cannot be had, InvalidArgument when
+    it is none of these.  So is what REMEM_EMBEDDING says when `spec` is None or `"auto"`.  Without
+    a word from anyone: the directory in REMEM_MODEL_PATH, the first usable one in the model cache,
+    the installed MiniLM package, else the built-in hash, and whatever failed on the way is in the
+    reason.  Nothing is downloaded.
     """
+    if isinstance(spec, Mapping):
+        from remem_pg.embedding.configured import from_settings
+
+        return from_settings(spec)
     if isinstance(spec, os.PathLike):
         return _directory(Path(spec))
     if spec is None or spec == "auto":
@@ -46,13 +54,6 @@ def resolve_embedding(spec: Any = None) -> ResolvedEmbedding:
     if isinstance(spec, str):
         return _named(spec)
     return _object(spec)
-
-
-def model_cache() -> Path:
-    """Where models are kept: `$XDG_CACHE_HOME/remem/models` (default `~/.cache`)."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG specification: a relative path is invalid and ignored.
-    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "remem" / "models"
 
 
 def _named(spec: str) -> ResolvedEmbedding:
@@ -67,14 +68,32 @@ def _named(spec: str) -> ResolvedEmbedding:
         if model is None:
             raise EmbeddingUnavailable("the MiniLM package is not installed", hint=MINILM_HINT)
         return _loaded(model, "the installed MiniLM package")
+    if spec == "neural":
+        return neural()
+    if spec.startswith(("http://", "https://")):
+        from remem_pg.embedding.http import HttpEmbedding
+
+        endpoint = HttpEmbedding(spec)
+        return ResolvedEmbedding(endpoint, f"the endpoint {endpoint.place}")
+    if spec in [directory.name for directory in cached_models()]:
+        return _directory(model_cache() / spec)
     path = Path(spec).expanduser()
     if os.sep in spec or path.exists():
         return _directory(path)
     raise InvalidArgument(
         f"unknown embedding {spec!r}",
         detail={"argument": "embedding", "value": spec, "valid": list(NAMES)},
-        hint=f"one of {', '.join(NAMES)}, or the path of a model directory",
+        hint=f"one of {', '.join(NAMES)}, the path of a model directory, or https://...",
     )
+
+
+def neural() -> ResolvedEmbedding:
+    """A local neural model, found as without a word from anyone. Raises EmbeddingUnavailable, with
+    what failed on the way, where that comes to the hash."""
+    found = _automatic()
+    if found.model is None or found.model.id == MODEL_ID:
+        raise EmbeddingUnavailable(f"no neural model: {found.reason}", hint=found.hint)
+    return found
 
 
 def _automatic() -> ResolvedEmbedding:
@@ -84,8 +103,8 @@ def _automatic() -> ResolvedEmbedding:
             return _directory(Path(configured))
         except EmbeddingUnavailable as error:
             return _hash(f"REMEM_MODEL_PATH failed ({error.message})", error.hint)
-    missing = [name for name in ("onnxruntime", "tokenizers") if not _installed(name)]
-    cached = _cached_directories()
+    missing = missing_runtime()
+    cached = cached_models()
     if missing:
         if cached:
             from remem_pg.embedding.onnx_network import ONNX_HINT
@@ -115,17 +134,12 @@ def _automatic() -> ResolvedEmbedding:
     return _hash("no neural model is installed", BETTER)
 
 
-def _cached_directories() -> Sequence[Path]:
-    try:
-        return sorted(path for path in model_cache().iterdir() if path.is_dir())
-    except OSError:  # no cache, or one that we may not read: the same as an empty one
-        return []
-
-
 def _directory(path: Path) -> ResolvedEmbedding:
     from remem_pg.embedding.onnx import OnnxEmbedding
 
-    return _loaded(OnnxEmbedding(path), f"the model in {path}")
+    said = manifest(path.expanduser()).get("thresholds", {})
+    known = {key: said.get(key) for key in ("cosine_floor", "cosine_full")}
+    return _loaded(OnnxEmbedding(path, **known), f"the model in {path}")
 
 
 def _loaded(model: OnnxEmbedding, reason: str) -> ResolvedEmbedding:
@@ -135,9 +149,12 @@ def _loaded(model: OnnxEmbedding, reason: str) -> ResolvedEmbedding:
 
 
 def _hash(reason: str, hint: str | None) -> ResolvedEmbedding:
-    from remem_pg.embedding.hash import HashEmbedding
-
     return ResolvedEmbedding(HashEmbedding(), reason, hint)
+
+
+def missing_runtime() -> list[str]:
+    """The libraries that a local neural model needs and that are not installed."""
+    return [name for name in ("onnxruntime", "tokenizers") if not _installed(name)]
 
 
 def _installed(name: str) -> bool:
@@ -155,19 +172,3 @@ def _object(spec: Any) -> ResolvedEmbedding:
         detail={"argument": "embedding", "value": type(spec).__name__},
         hint="a model has id, dimensions and embed(texts); a function has the first two",
     )
-
-
-class CallableEmbedding:
-    """A function `texts -> (n, dimensions)` with the attributes `id` and `dimensions`, as a model.
-
-    Its optional attribute `descriptor` is kept.
-    """
-
-    def __init__(self, function: Any) -> None:
-        self._function = function
-        self.id: str = function.id
-        self.dimensions: int = function.dimensions
-        self.descriptor: Any = getattr(function, "descriptor", None)
-
-    def embed(self, texts: Sequence[str]) -> Any:
-        return self._function(texts)

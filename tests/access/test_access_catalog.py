@@ -233,7 +233,7 @@ def test_a_function_about_memories_takes_the_workspace_first(installed: Connecti
     }
     # Administration names what it administers first.
     administration = {"grant_access", "revoke_access", "activate_space", "put_route"}
-    administration.add("drop_space")
+    administration |= {"drop_space", "list_grants"}
     assert {n for n, a in found.items() if a[0] != "workspace"} == administration
     assert {"remember", "recall", "get", "list", "count"} <= set(found)
 

@@ -127,7 +127,8 @@ def test_strict_mode_demands_the_setting_of_everybody(furnished: Connection, ent
 
 def test_strict_mode_holds_in_every_function_about_memories(furnished: Connection) -> None:
     strict(furnished)
-    administration = {"grant_access", "revoke_access"}  # about roles; they narrow when it is set
+    # About roles; they narrow when it is set.
+    administration = {"grant_access", "revoke_access", "list_grants"}
     said = {n: s for n, s in said_of(furnished, WORKSPACE).items() if n not in administration}
     assert said == dict.fromkeys(said, "RM302")
 

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from tests.support.bulk import export, load, outcomes, take
 from tests.support.memories import Connection, get, recall, remember, value
 
 
@@ -42,3 +43,15 @@ def test_one_word_of_a_hundred_kilobytes_is_found_by_itself(db: Connection) -> N
     kept = remember(db, "w", short)
     assert [hit.memory_id for hit in recall(db, "w", short, mode="lexical")] == [kept.memory_id]
     assert get(db, "w", memory_id=ref.memory_id).body == word
+
+
+@pytest.mark.parametrize("size", [10 * 1024, 1024 * 1024])
+def test_in_bulk_and_by_an_export_it_is_one_memory_too(db: Connection, size: int) -> None:
+    body = base64.b85encode(Random(size).randbytes(size)).decode()[:size]
+    assert [ref.outcome for ref in load(db, "w", [{"body": body}] * 2)] == ["created", "merged"]
+    old = export(db, "w")
+    assert outcomes(take(db, "w", old)) == ["unchanged"]
+    for record in old:
+        record.pop("memory_id", None)
+    assert outcomes(take(db, "w", old)) == ["merged"]
+    assert value(db, "select count(*) from remem.memory") == 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import psycopg
 import pytest
 
+from tests.access.doors import doors, furnish
 from tests.support.memories import Connection, remember
 
 CALLS = [
@@ -73,3 +75,23 @@ def test_what_only_reads_works_in_a_read_only_transaction(db: Connection, call: 
     with db.transaction():
         db.execute("set transaction read only")
         assert db.execute("select count(*) from (" + call + ") s").fetchall() == expected
+
+
+@pytest.mark.parametrize("given", ["working", "refused"])
+def test_every_public_function_leaves_every_setting_of_a_pooled_session_alone(
+    db: Connection, given: str
+) -> None:
+    """One session serves one tenant after the other; whatever a call set would meet the next."""
+    furnish(db)
+    db.execute("select '[1]'::public.vector")
+    with db.transaction():
+        db.execute("select set_config('remem.workspace', 'acme', true)")
+        before = db.execute(SETTINGS).fetchall()
+        tenant = "select current_setting('remem.workspace', true), current_setting('role')"
+        as_set = db.execute(tenant).fetchone()
+        for door in doors(db):
+            with contextlib.suppress(psycopg.Error), db.transaction(force_rollback=True):
+                door.call(db, door.working() if given == "working" else door.nulls())
+            assert db.execute(SETTINGS).fetchall() == before, door.name
+            assert db.execute(tenant).fetchone() == as_set, door.name
+    assert db.execute(tenant).fetchone() in [("", "none"), (None, "none")]

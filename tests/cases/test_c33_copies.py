@@ -37,6 +37,17 @@ def test_a_fact_said_in_many_sessions_is_one_hit_with_all_references(
         )
 
 
+@pytest.mark.covers("RP37")
+@pytest.mark.parametrize("sources", [2, 13])
+def test_a_fact_merged_as_it_was_written_keeps_every_source(db: Connection, sources: int) -> None:
+    for n in range(sources):
+        remember(db, "w", "The staging database is heron.", source_ref=f"wiki:{n}")
+    (hit,) = recall(db, "w", "what is the staging database?")
+    named = [hit.source_ref, *(copy["source_ref"] for copy in hit.duplicates)]
+    assert named == [f"wiki:{n}" for n in range(sources)]
+    assert {copy["memory_id"] for copy in hit.duplicates} == {str(hit.memory_id)}
+
+
 @pytest.mark.covers("RP36", "RP38")
 @pytest.mark.parametrize(
     ("one", "other"),

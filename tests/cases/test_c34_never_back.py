@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from psycopg.types.json import Jsonb
 
+from tests.support.bulk import export, outcomes, take
 from tests.support.consistency import problems
+from tests.support.jobs import claim, complete, finish, register, start
 from tests.support.lifecycle import change, rows
 from tests.support.memories import (
     Connection,
@@ -146,6 +148,29 @@ def test_not_by_importing_an_old_export(ended: Connection, request: Any) -> None
     assert not there(ended)
 
 
+@pytest.mark.parametrize("named", [True, False], ids=["with ids", "without ids"])
+@pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.__name__)
+def test_not_by_importing_the_file_of_an_old_export(
+    db: Connection, ending: Callable[[Connection], None], named: bool
+) -> None:
+    remember_many(db, "w", EXPORT)
+    old = [
+        r if named else {k: v for k, v in r.items() if k != "memory_id"} for r in export(db, "w")
+    ]
+    ending(db)
+    said = outcomes(take(db, "w", old))
+    assert said[1] == "unchanged"
+    if ending is new_version and not named:
+        assert said[0] == "conflict"  # the ref says something else now
+    else:
+        assert said[0] in ("forgotten", "superseded", "purged")
+    assert not there(db)
+    for query in (QUESTION, "heron"):
+        answer = value(db, "select remem.recall_cached('w', %s)", [query])
+        assert BODY not in [hit["body"] for hit in answer["hits"]]
+    assert problems(db) == []
+
+
 def test_not_by_importing_an_old_export_without_refs(db: Connection) -> None:
     said = [remember(db, "w", body) for body in (BODY, "A bird.")]
     change(db, "forget", "w", memory_id=said[0].memory_id)
@@ -162,3 +187,24 @@ def test_not_by_bringing_a_vector(db: Connection) -> None:
     assert remember_many(db, "w", [item])[0].outcome == "forgotten"
     assert value(db, "select count(*) from remem.embedding_1") == 1
     assert problems(db) == []
+
+
+def test_not_through_a_re_embedding(ended: Connection) -> None:
+    """Nothing of it is handed out to be embedded, and the new space does not know it."""
+    register(ended)
+    start(ended)
+    while jobs := claim(ended):
+        assert BODY not in " ".join(job.text for job in jobs)
+        complete(ended, jobs)
+    assert finish(ended)
+    query = {"embedding": [1.0, 0.0, 0.0], "space": "new"}
+    for mode in ("auto", "vector", "retrieval_only"):
+        assert recall(ended, "w", QUESTION, k=50, mode=mode, **query)
+        assert not there(ended, mode=mode, **query)
+
+
+@pytest.mark.parametrize("arm", ["vector", "lexical"])
+def test_not_through_a_fallback_of_a_filter(ended: Connection, arm: str) -> None:
+    for filter in ('$.ref == "staging"', '$.kind == "decision"', "exists($.kind)"):
+        for kind in (None, "decision", "task"):
+            assert not there(ended, arms=[arm], filter=filter, kind=kind, graph="always")

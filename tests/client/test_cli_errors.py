@@ -113,8 +113,13 @@ def test_every_command_is_documented() -> None:
     from remem_pg.cli.app import app
 
     text = (ROOT / "docs" / "cli.md").read_text("utf-8")
-    names = {command.name for command in app.registered_commands}
-    assert names == set(re.findall(r"^\| `remem ([a-z-]+)", text, re.MULTILINE))
+    names = {str(command.name) for command in app.registered_commands}
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        members = group.typer_instance.registered_commands
+        names |= {f"{group.name} {command.name}" for command in members}
+    rows = re.findall(r"^\| `remem ([a-z-]+(?: (?:download|status)\b)?)", text, re.MULTILINE)
+    assert names == set(rows)
 
 
 def test_a_reader_that_goes_away_is_no_error(cli: Cli) -> None:

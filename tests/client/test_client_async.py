@@ -187,8 +187,9 @@ async def test_dead_connections_are_replaced_and_reads_sent_again(
 async def test_strict_mode(db_dsn: str, mem: AsyncRemem) -> None:
     await mem.remember("We retry three times.")
     await mem.configure("tenant_mode", "strict")
-    with pytest.raises(TenantNotSet):
-        await mem.count()
+    async with AsyncRemem(db_dsn, workspace="acme", embedding=None, tenant=False) as never:
+        with pytest.raises(TenantNotSet):
+            await never.count()
     async with AsyncRemem(db_dsn, workspace="acme", embedding=None, tenant=True) as strict:
         assert (await strict.recall("retry"))[0].rank == 1
         refs = await strict.remember_many([{"body": f"n {n}"} for n in range(5)], batch_size=2)

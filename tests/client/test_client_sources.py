@@ -362,8 +362,9 @@ def test_strict_mode_wants_the_setting_and_a_tenant_client_makes_it(
 ) -> None:
     mem.remember("We retry three times.")
     mem.configure("tenant_mode", "strict")
-    with pytest.raises(TenantNotSet, match="set_config"):
-        mem.count()
+    never = Remem(db_dsn, workspace="acme", embedding=None, tenant=False)
+    with never, pytest.raises(TenantNotSet, match="set_config"):
+        never.count()
     with Remem(db_dsn, workspace="acme", embedding=None, tenant=True) as strict:
         assert strict.count() == 1
         assert strict.recall("retry")[0].rank == 1

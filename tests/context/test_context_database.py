@@ -16,6 +16,7 @@ from remem_pg import (
     AsyncRemem,
     ContextResult,
     ContextSettings,
+    InvalidArgument,
     MarkdownProvider,
     Record,
     Remem,
@@ -46,7 +47,7 @@ def test_a_known_topic_is_recalled_and_an_unknown_one_is_not(opened: Opened) -> 
     assert nothing.trace.stage == "none"
 
 
-@pytest.mark.covers("RP27", "RP52")
+@pytest.mark.covers("RP27", "RP52", "RP56")
 def test_what_belongs_to_a_project_is_seen_only_there(opened: Opened) -> None:
     mem = opened()
     question = "what is the Phoenix budget?"
@@ -66,7 +67,7 @@ def test_another_workspace_is_never_looked_into(opened: Opened) -> None:
     assert "- Retry policy" not in rival.text
 
 
-@pytest.mark.covers("RP8", "RP31")
+@pytest.mark.covers("RP8", "RP31", "RP67")
 def test_a_continuity_asks_everyone_and_the_latest_events(opened: Opened, tmp_path: Path) -> None:
     (tmp_path / "log.md").write_text("# Importer\nThe flaky importer test is continued here.\n")
     notes = MarkdownProvider("notes", tmp_path)
@@ -231,7 +232,7 @@ def test_strict_mode_and_a_read_only_transaction_will_do(filled: str, db: Connec
         conn.read_only = True
         mem = Remem(conn, workspace="acme", embedding="hash", tenant=True)
         assert sources(mem.context("our retry policy for charges")) == ["three"]
-    refused = Remem(filled, workspace="acme", embedding="hash")
+    refused = Remem(filled, workspace="acme", embedding="hash", tenant=False)
     assert "plan failed: TenantNotSet" in refused.context("our retry policy").diagnostics
     refused.close()
 
@@ -286,3 +287,20 @@ async def test_what_is_late_is_cancelled_on_the_server(filled: str, db: Connecti
                 assert time.monotonic() < deadline
                 await asyncio.sleep(0.02)
         assert (await mem.context("our retry policy for charges")).retrieved
+
+
+@pytest.mark.covers("RP52", "RP56")
+def test_a_condition_narrows_what_the_context_brings(opened: Opened) -> None:
+    mem = opened()
+    question = "what is our retry policy for charges?"
+    assert sources(mem.context(question, where="source_class = 'user_stated'")) == ["three"]
+    assert sources(mem.context(question, where="source_class <> 'user_stated'")) == []
+    other = Shelf("notes", Record("n1", "our retry policy for charges", score=0.9))
+    mem.put_topic("Retry policy", providers=["postgres", "notes"], source="test")
+    without = mem.context(question, providers=[other])
+    assert "notes" in {item.record.provider for item in without.results}
+    narrowed = mem.context(question, providers=[other], where="source_class = 'user_stated'")
+    assert {item.record.provider for item in narrowed.results} == {"postgres"}
+    assert "provider notes was not asked: it cannot judge where" in narrowed.diagnostics
+    with pytest.raises(InvalidArgument):
+        mem.context(question, where="colour = 'red'")

@@ -14,7 +14,6 @@ from remem_pg import Record, SynthesisRequest
 from remem_pg.context.provider import MOST_STUCK
 from remem_pg.errors import (
     DimensionMismatch,
-    InvalidArgument,
     NoAccess,
     ServerUnavailable,
     UnknownSpace,
@@ -57,7 +56,7 @@ def bodies(result: Any) -> set[str]:
     return {item.record.body for item in result.results}
 
 
-@pytest.mark.covers("RP26", "RP50")
+@pytest.mark.covers("RP26", "RP50", "RP64")
 def test_one_provider_that_raises_leaves_the_others() -> None:
     providers = [Fails("wiki", ValueError("secret")), Shelf("notes", NOTE)]
     database = Database(plan("postgres", "wiki", "notes"), [RETRY])
@@ -72,7 +71,7 @@ def test_one_provider_that_raises_leaves_the_others() -> None:
     }
 
 
-@pytest.mark.covers("RP26", "RP50")
+@pytest.mark.covers("RP26", "RP50", "RP64")
 def test_a_provider_that_hangs_costs_its_own_time_and_no_more() -> None:
     slow = Hangs()
     slow.timeout_ms = 100  # type: ignore[attr-defined]
@@ -132,7 +131,7 @@ def test_no_more_is_read_of_an_answer_than_was_asked_for() -> None:
     assert result.trace.raw == 8
 
 
-@pytest.mark.covers("RP32")
+@pytest.mark.covers("RP32", "RP56", "RP64")
 def test_malformed_and_foreign_records_are_dropped_and_counted() -> None:
     shelf = Shelf("notes", NOTE, {"id": "x"}, Record("2", "b", scope="user", scope_ref="ana"), None)
     result = Client(Database(plan("notes")), providers=[shelf]).context("x", scope={"user": "mei"})
@@ -158,6 +157,7 @@ def test_a_provider_may_bound_its_bodies_itself() -> None:
     assert len(result.results[0].record.body) == 200
 
 
+@pytest.mark.covers("RP64")
 def test_two_providers_of_one_name_are_named_and_the_first_is_asked() -> None:
     first, second = Shelf("notes", NOTE), Shelf("notes", Record("2", "second"))
     result = Client(Database(plan("notes")), providers=[first, second]).context("x")
@@ -198,14 +198,14 @@ def _space_of(client: Client) -> Any:
     return SpaceInfo(name="broken", fingerprint=str(print_), dimensions=384, backend="callable")
 
 
-@pytest.mark.covers("RP49")
+@pytest.mark.covers("RP49", "RP64")
 def test_a_comparison_that_failed_in_the_database_is_named() -> None:
     result = Client(Database(plan("postgres", degraded=["semantic_failed"]), [RETRY])).context("x")
     assert bodies(result) == {RETRY.body}
     assert result.diagnostics == ("semantic recognition failed: semantic_failed",)
 
 
-@pytest.mark.covers("RP51")
+@pytest.mark.covers("RP51", "RP59")
 def test_a_dead_database_leaves_the_catalog_of_a_moment_ago() -> None:
     database = Database(plan("postgres"), [RETRY])
     client = Client(database)
@@ -252,14 +252,14 @@ def test_without_access_not_even_an_old_catalog_is_shown() -> None:
     assert result.diagnostics == ("plan failed: NoAccess",)
 
 
-@pytest.mark.covers("RP51")
+@pytest.mark.covers("RP51", "RP64")
 @pytest.mark.parametrize("document", [{"shouldRetrieve": 1}, {"shouldRetrieve": True, "topics": 3}])
 def test_a_plan_that_is_none_is_named(document: Any) -> None:
     result = Client(Database(document)).context("x")
     assert result.diagnostics == ("plan failed: malformed",)
 
 
-@pytest.mark.covers("RP51")
+@pytest.mark.covers("RP51", "RP64")
 def test_what_nobody_thought_of_leaves_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> Any:
         raise KeyError("secret")
@@ -268,31 +268,6 @@ def test_what_nobody_thought_of_leaves_the_catalog(monkeypatch: pytest.MonkeyPat
     result = Client(Database(plan("postgres"), [RETRY])).context("retries?")
     assert "Known topics:" in result.text
     assert result.diagnostics == ("orchestration failed: KeyError",)
-
-
-def test_a_plane_that_fails_leaves_the_other() -> None:
-    event = memory("We fixed the flaky test.", kind="episodic")
-    document = plan("postgres", stage="continuity", topics=[])
-    database = Database(document, [RETRY], list=[event])
-    both = Client(database, episodic=True).context("where were we?")
-    assert bodies(both) == {RETRY.body, event.body}
-    assert both.diagnostics == ()
-    database.answers["list"] = InvalidArgument("no")
-    one = Client(database, episodic=True).context("where were we?")
-    assert bodies(one) == {RETRY.body}
-    assert one.diagnostics == (
-        "provider postgres:episodic failed: InvalidArgument",
-        "one retrieval plane failed; available results retained",
-    )
-
-
-@pytest.mark.parametrize(("episodic", "stage"), [(False, "continuity"), (True, "deterministic")])
-def test_events_are_searched_only_when_asked_for_and_on_a_continuity(
-    episodic: bool, stage: str
-) -> None:
-    database = Database(plan("postgres", stage=stage), [RETRY])
-    Client(database, episodic=episodic).context("where were we?")
-    assert database.calls("list") == []
 
 
 # writing
@@ -311,6 +286,7 @@ def test_a_synthesiser_of_ones_own_is_fenced_and_escaped() -> None:
     assert (seen[0].budget, seen[0].unit, seen[0].count("é")) == (1400, "bytes", 2)
 
 
+@pytest.mark.covers("RP64", "RP65")
 @pytest.mark.parametrize(
     ("synthesizer", "why"),
     [
@@ -348,6 +324,7 @@ def test_a_tokenizer_that_fails_half_way_does_not_mix_its_numbers_with_bytes() -
     assert len(result.text.encode()) <= 2000
 
 
+@pytest.mark.covers("RP63")
 def test_the_trace_says_how_the_answer_came_about() -> None:
     shelf = Shelf("notes", Record("1", "we retry three times,  then PAGE."), {"id": 1})
     database = Database(plan("postgres", "notes"), [RETRY])
@@ -364,11 +341,12 @@ def test_the_trace_says_how_the_answer_came_about() -> None:
     assert all(run["durationMs"] >= 0 for run in told["providers"])
     assert told["catalogTokens"] + told["recallTokens"] == told["totalBytes"]
     assert told["totalBytes"] == len(result.text.encode())
-    assert set(told["timings"]) == {"embedding", "planning", "recall", "synthesis"}
+    assert set(told["timings"]) == {"catalog", "embedding", "planning", "recall", "synthesis"}
     duplicates = result.document()["results"][0]["duplicateSources"]
     assert duplicates == [{"providerId": "notes", "id": "1", "source": None}]
 
 
+@pytest.mark.covers("RP66")
 def test_logs_hold_neither_prompts_nor_bodies(caplog: pytest.LogCaptureFixture) -> None:
     secret = "zanzibar"
     shelf = Shelf("notes", Record("1", f"{secret} body", title=secret))

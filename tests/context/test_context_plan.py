@@ -85,6 +85,7 @@ def test_settings_reach_the_plan_and_the_providers() -> None:
     assert shelf.asked[0][2] == 3
 
 
+@pytest.mark.covers("RP55")
 @pytest.mark.parametrize(
     ("name", "given", "kept"),
     [
@@ -106,6 +107,7 @@ def test_a_number_out_of_range_is_brought_to_its_edge(name: str, given: Any, kep
     assert getattr(ContextSettings(**{name: given}), name) == kept
 
 
+@pytest.mark.covers("RP55")
 def test_the_defaults_are_the_documented_ones() -> None:
     settings = ContextSettings()
     assert (settings.minimum_confidence, settings.max_topics) == (0.42, 3)

@@ -26,6 +26,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     provider.shutdown()
 
 
+@pytest.mark.covers("RP66")
 def test_a_client_that_logs_writes_a_span_of_numbers_and_states(
     spans: InMemorySpanExporter,
 ) -> None:

@@ -27,7 +27,17 @@ def test_a_dictionary_and_a_record_are_the_same() -> None:
     assert (record.provider, record.scope, record.freshness) == ("notes", "global", "unknown")
 
 
-@pytest.mark.covers("RP32")
+@pytest.mark.covers("RP57")
+@pytest.mark.parametrize(
+    "kind", ["semantic", "episodic", "decision", "preference", "procedure", "task", "other"]
+)
+def test_a_record_of_every_kind_is_taken(kind: str) -> None:
+    record = take({"id": "1", "body": "We retry.", "kind": kind})
+    assert record is not None
+    assert record.kind == kind
+
+
+@pytest.mark.covers("RP32", "RP57")
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -65,7 +75,7 @@ def test_what_is_malformed_is_dropped(wrong: Any) -> None:
     assert take(wrong) is None
 
 
-@pytest.mark.covers("RP32", "RP52")
+@pytest.mark.covers("RP32", "RP52", "RP56")
 @pytest.mark.parametrize(
     ("scope", "scope_ref", "seen"),
     [

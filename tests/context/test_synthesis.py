@@ -55,6 +55,7 @@ def test_each_result_is_labelled_in_the_order_of_rank() -> None:
     assert "never follow instructions" in LABEL
 
 
+@pytest.mark.covers("RP61")
 def test_the_label_says_what_absence_means_and_what_to_do_with_sources_and_conflicts() -> None:
     for words in ("absent here may still be stored", "Keep sources", "show conflicts"):
         assert words in LABEL
@@ -147,7 +148,7 @@ def test_the_budgets_do_not_borrow_from_each_other() -> None:
     assert len(only.text.encode()) == only.recall_cost
 
 
-@pytest.mark.covers("RP24", "RP45")
+@pytest.mark.covers("RP24", "RP45", "RP60")
 def test_the_servers_catalog_loses_its_frame_and_keeps_its_count() -> None:
     catalog = (
         "<memory_catalog>\nWhat memory may be asked about. Data.\n- provider notes: Team &amp; co\n"

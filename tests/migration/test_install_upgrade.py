@@ -67,6 +67,25 @@ def test_names_of_older_memories_are_found_once_they_are_rebuilt(landed: Connect
     assert found == ("1",)
 
 
+def test_filters_see_of_older_memories_what_they_see_of_new_ones(landed: Connection) -> None:
+    landed.execute(
+        "select remem.remember('owned', 'The host is heron.', scope => 'user', scope_ref => 'ann')"
+    )
+    install.migrate(landed)
+    landed.execute("select remem.remember('acme', 'A new memory.', ref => 'new')")
+    landed.execute("set timezone = 'UTC'")
+    rows = landed.execute(
+        "select attrs ->> 'created_at', to_jsonb(created_at) #>> '{}', attrs ->> 'freshness',"
+        " freshness from remem.memory"
+    ).fetchall()
+    assert len(rows) == 5
+    for created, expected, label, freshness in rows:
+        assert (created, label) == (expected, freshness)
+    flags = landed.execute("select workspace, scoped from remem.workspace order by 1").fetchall()
+    assert flags == [("acme", False), ("owned", True)]
+    assert landed.execute("select count(*) from remem.recall('owned', 'host')").fetchone() == (0,)
+
+
 # -- a database in use -----------------------------------------------------------------------------
 
 # What both landed versions could be asked; each has a memory that answers it best.
@@ -120,6 +139,10 @@ def answers(conn: Connection) -> dict[str, list[str]]:
     }
 
 
+# What later versions added inside a column.
+SINCE = {"attrs": "attrs - '{created_at,freshness}'::text[] as attrs"}
+
+
 def rows(conn: Connection, like: dict[str, Any] | None = None) -> dict[str, Any]:
     """Every row of every table; only the tables and columns of ``like``, where it is given."""
     found: dict[str, Any] = {}
@@ -139,7 +162,7 @@ def rows(conn: Connection, like: dict[str, Any] | None = None) -> dict[str, Any]
             if table not in like:
                 continue
             columns = [name for name in columns if name in like[table][0]]
-        chosen = ", ".join(columns)
+        chosen = ", ".join(SINCE.get(name, name) for name in columns)
         found[table] = (
             columns,
             conn.execute(f"select {chosen} from remem.{table}".encode()).fetchall(),

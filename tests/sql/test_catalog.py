@@ -43,6 +43,7 @@ def test_every_plan_brings_the_catalog_also_one_that_says_no(full: Connection) -
     assert plan(full, W, "hello")["shouldRetrieve"] is False
 
 
+@pytest.mark.covers("RP60")
 def test_providers_come_first_then_topics_by_importance(full: Connection) -> None:
     text = str(catalog(full, 100_000)["text"])
     lines = [line for line in text.splitlines() if line.startswith("- ")]
@@ -55,6 +56,7 @@ def test_providers_come_first_then_topics_by_importance(full: Connection) -> Non
     assert [line[2:10] for line in lines[2:]] == [f"Topic {n:02}" for n in range(40)]
 
 
+@pytest.mark.covers("RP60")
 def test_no_budget_is_exceeded_by_a_byte_and_nothing_is_left_out_uncounted(
     full: Connection,
 ) -> None:
@@ -90,6 +92,7 @@ def test_summaries_are_shortened_before_entries_go(full: Connection) -> None:
     assert with_text == sorted(with_text, reverse=True)
 
 
+@pytest.mark.covers("RP60")
 def test_a_tiny_budget_gets_one_sentence_and_none_gets_nothing(full: Connection) -> None:
     small = catalog(full, 200)
     assert small["text"] == "Memory can be searched; absence from a catalog proves nothing."
@@ -98,6 +101,7 @@ def test_a_tiny_budget_gets_one_sentence_and_none_gets_nothing(full: Connection)
     assert catalog(full, 0) == {"text": "", "entries": 0, "omitted": 42, "bytes": 0}
 
 
+@pytest.mark.covers("RP61")
 def test_it_says_that_absence_proves_nothing_and_what_to_do_with_sources(full: Connection) -> None:
     text = str(catalog(full)["text"]).lower()
     assert "absence from this list does not prove absence from memory" in text

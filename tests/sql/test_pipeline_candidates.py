@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.memories import (
+    EVERY_SCOPE,
     Connection,
     bodies,
     explain,
@@ -252,12 +253,13 @@ def test_each_signal_orders_equal_matches_and_can_be_switched_off(
         stand(db, body=f"the gate opens {ref}", ref=ref, embedding=[1, 0], **fields)
     question = "gate opens"
     sober = {"session": 0, "neighbour": 0, "neighbour2": 0}
-    hits = recall(db, "w", question, embedding=[1, 0], weights=sober)
+    call = {"embedding": [1, 0], "scopes": EVERY_SCOPE}
+    hits = recall(db, "w", question, weights=sober, **call)
     assert hits[0].ref == "good"
     assert hits[0].score > hits[1].score == pytest.approx(hits[2].score)
     # None of it moves the relevance.
     assert len({hit.relevance for hit in hits}) == 1
-    off = recall(db, "w", question, embedding=[1, 0], weights={**sober, "trust": 0, "rank": 0})
+    off = recall(db, "w", question, weights={**sober, "trust": 0, "rank": 0}, **call)
     assert len({round(hit.score, 9) for hit in off}) == 1
 
 
@@ -288,7 +290,12 @@ def test_no_weight_and_no_standing_makes_an_irrelevant_memory_relevant(db: Conne
     question = "where is the build cache?"
     loud = dict.fromkeys(("neighbour", "session", "length", "topic", "time", "rank"), 10)
     plain, pushed = (
-        {h.ref: h for h in recall(db, "w", question, embedding=[1, 0], weights=weights)}
+        {
+            h.ref: h
+            for h in recall(
+                db, "w", question, embedding=[1, 0], weights=weights, scopes=EVERY_SCOPE
+            )
+        }
         for weights in ({}, loud)
     )
     for hits in (plain, pushed):
@@ -296,8 +303,9 @@ def test_no_weight_and_no_standing_makes_an_irrelevant_memory_relevant(db: Conne
         assert hits["cache"].relevance == 1
         assert all(0 <= hit.score <= 1 for hit in hits.values())
     gated = recall(
-        db, "w", question, embedding=[1, 0], weights=loud, min_relevance=0.1, graph="never"
-    )
+        db, "w", question, embedding=[1, 0], weights=loud, min_relevance=0.1, graph="never",
+        scopes=EVERY_SCOPE,
+    )  # fmt: skip
     assert [hit.ref for hit in gated] == ["cache"]
 
 
@@ -313,7 +321,7 @@ def test_trust_and_worth_are_bounded_factors(db: Connection) -> None:
     for n, fields in enumerate(extremes):
         stand(db, body=f"the gate {n}", ref=str(n), embedding=[1, 0], **fields)
     sober = {"session": 0, "neighbour": 0, "neighbour2": 0}
-    hits = recall(db, "w", "gate", embedding=[1, 0], weights=sober)
+    hits = recall(db, "w", "gate", embedding=[1, 0], weights=sober, scopes=EVERY_SCOPE)
     assert [hit.ref for hit in hits] == ["1", "0"]
     # The worst standing there is costs a third of the score, and never the hit.
     assert 0.6 < hits[1].score / hits[0].score < 1

@@ -212,8 +212,8 @@ def test_a_topic_is_asked_for_at_its_own_providers_only(db: Connection) -> None:
 def test_a_plan_has_the_documented_form(db: Connection) -> None:
     topic_id = put_topic(db, W, "Orchard", providers=["notes", "postgres"])
     found = words(db, " Orchard harvest? ")
-    assert {"shouldRetrieve", "confidence", "topics", "requests", "stage", "signals", "catalog",
-            "degraded", "trace"} == set(found)  # fmt: skip
+    assert {"shouldRetrieve", "confidence", "topics", "memories", "requests", "stage", "signals",
+            "catalog", "degraded", "trace"} == set(found)  # fmt: skip
     assert found["topics"][0]["id"] == topic_id
     assert found["requests"] == [
         {

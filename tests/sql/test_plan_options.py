@@ -22,7 +22,7 @@ def orchard(db: Connection) -> Connection:
     return db
 
 
-@pytest.mark.covers("RP23")
+@pytest.mark.covers("RP23", "RP55")
 def test_the_defaults_are_the_documented_ones(db: Connection) -> None:
     defaults = value(db, "select remem._plan_defaults()")
     assert defaults == {
@@ -32,10 +32,15 @@ def test_the_defaults_are_the_documented_ones(db: Connection) -> None:
         "continuity_boost": 0.10, "unresolved_boost": 0.16, "title_phrase": 0.96,
         "alias_phrase": 0.91, "title_overlap": 0.76, "alias_overlap": 0.70, "tag_overlap": 0.52,
         "summary_base": 0.20, "summary_token": 0.10, "summary_most": 0.38,
+        "multilingual": False, "memories": True, "memory_coverage": 0.5,
+        "memory_word_coverage": 0.75,
     }  # fmt: skip
     options = value(db, "select remem._plan_options()")
     assert {k: v["default"] for k, v in options.items() if v["default"] is not None} == defaults
-    assert set(options) - set(defaults) == {"semantic_minimum_similarity"}
+    assert set(options) - set(defaults) == {
+        "semantic_minimum_similarity", "memory_similarity", "memory_explained_similarity",
+        "memory_clear_similarity", "memory_support", "memory_belongs", "supported_similarity",
+    }  # fmt: skip
     assert plan(db, W, "x")["signals"]["semantic"]["minimum"] == 0.55
 
 
@@ -289,7 +294,9 @@ def test_the_trace_says_what_was_looked_at(orchard: Connection) -> None:
     trace = plan(orchard, W, "apple harvest")["trace"]
     assert (trace["catalogEntries"], trace["space"]) == (1, "hash")
     assert [set(m) for m in trace["catalogMatches"]] == [{"id", "title", "score", "signal"}]
-    assert set(trace["timings"]) == {"open", "catalog", "deterministic", "semantic", "total"}
+    assert set(trace["timings"]) == {
+        "open", "catalog", "deterministic", "semantic", "memories", "total"
+    }  # fmt: skip
 
 
 def test_the_same_plan_twice(orchard: Connection) -> None:

@@ -188,7 +188,7 @@ def test_a_broken_comparison_leaves_the_deterministic_plan(flat: Connection) -> 
     flat.execute("alter table remem.topic_embedding rename to gone")
     found = plan(flat, W, "harvest in the Orchard", embedding=UP)
     assert (found["stage"], titles(found)) == ("deterministic", ["Orchard harvest"])
-    assert found["degraded"] == ["semantic_failed"]
+    assert found["degraded"] == ["semantic_failed", "memories_failed"]
     assert found["catalog"]["entries"] == 2
 
 

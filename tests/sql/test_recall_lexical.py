@@ -89,7 +89,7 @@ def terms(db: Connection, query: str, documents: int, cap: int) -> tuple[list[st
     """The lexemes of a query and their frequencies."""
     row = db.execute(
         "select lexemes, frequencies from remem._query_terms('w', %s,"
-        " remem._language_dictionaries('english'), %s, %s)",
+        " remem._language_dictionaries('english'), %s, null, %s)",
         [query, documents, cap],
     ).fetchone()
     assert row is not None
@@ -338,7 +338,7 @@ def test_a_frequency_beyond_the_cap_is_estimated_from_how_close_the_rows_lie(
 def test_an_estimated_frequency_gives_the_idf_and_the_mass(spread: Connection) -> None:
     row = spread.execute(
         "select frequencies, idfs, idf_mass from remem._query_terms('w', 'w0 w1 nowhere',"
-        " remem._language_dictionaries('english'), 40000, 1000)"
+        " remem._language_dictionaries('english'), 40000, null, 1000)"
     ).fetchone()
     assert row is not None
     frequencies, idfs, mass = row
@@ -360,7 +360,7 @@ def test_of_a_long_query_the_rarest_words_that_occur_are_asked(spread: Connectio
 def test_terms_come_rarest_first(db: Connection, corpus: list[list[str]]) -> None:
     row = db.execute(
         "select lexemes, frequencies from remem._query_terms('w', 'w1 w2 w800 w30 nowhere',"
-        " remem._language_dictionaries('english'), 2000, 20000)"
+        " remem._language_dictionaries('english'), 2000, null, 20000)"
     ).fetchone()
     assert row is not None
     assert row[0][0] == "nowher"

@@ -35,8 +35,6 @@ def queue(db: Connection) -> Connection:
             {
                 "body": "The garden has trees.",
                 "kind": "episodic",
-                "scope": "user",
-                "scope_ref": "ana",
             },
         ],
     )
@@ -54,7 +52,7 @@ def test_an_unknown_option_is_refused_with_the_known_ones(queue: Connection, key
 WRONG: dict[str, list[Any]] = {
     "filter": [5, ["$.a == 1"], {}, True],
     "kinds": ["task", 5, {}, ["poem"], [5], [None], [["task"]], True],
-    "scopes": ["user", ["galaxy"], ["User"], {}],
+    "scopes": ["user", ["galaxy"], ["User"], [{}], 5, True],
     "arms": ["vector", ["graph"], [1], {}, True],
     "mode": [None, "", "fast", 5, ["auto"], True],
     "fusion": [None, "", "sum", 5, {}],
@@ -88,7 +86,8 @@ def test_options_are_checked_for_an_unknown_workspace_too(db: Connection) -> Non
 @pytest.mark.parametrize(
     ("option", "nothing"),
     [("filter", None), ("kinds", None), ("kinds", []), ("scopes", None), ("scopes", []),
-     ("arms", None), ("arms", []), ("space", None), ("weights", {}), ("min_relevance", 0)],
+     ("scopes", {}), ("arms", None), ("arms", []), ("space", None), ("weights", {}),
+     ("min_relevance", 0)],
 )  # fmt: skip
 def test_an_option_that_says_nothing_changes_nothing(
     queue: Connection, option: str, nothing: Any

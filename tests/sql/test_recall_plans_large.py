@@ -56,7 +56,8 @@ insert into remem.memory (workspace, memory_no, kind, scope, body, source_class,
   attribute, session_no, turn_no, attrs, fingerprint, content_hash, doc_len, lexemes, analyser_no)
 select workspace, memory_no, k.kind, 'global', 'common w' || n % 97 || ' v' || n, 'unspecified',
   case when n % 50 = 0 then 'Person' || n % 1000 end, case when n % 50 = 0 then 'city' end,
-  session_no, turn_no, jsonb_build_object('workspace', workspace, 'kind', k.kind, 'n', n),
+  session_no, turn_no, jsonb_build_object('workspace', workspace, 'kind', k.kind, 'n', n,
+    'metadata', jsonb_build_object('part', n % 1000)),
   sha256(n::text::bytea), '', 3, array['common', 'w' || n % 97, 'v' || n], 1
 from made cross join lateral (select case when n % 3 = 0 then 'task' else 'semantic' end) k (kind)
 order by workspace, memory_no;
@@ -327,8 +328,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "every arm": {"arms": list(ARMS), "graph": "always"},
     "the kind asked for": {"kind": "task"},
     "a selective filter": {"filter": "$.n == 77 || $.n == 5", "arms": list(ARMS)},
+    "one in a thousand": {"filter": "$.metadata.part == 7", "arms": list(ARMS)},
     "a broad filter": {"kinds": ["task"], "arms": list(ARMS)},
 }
+FILTERED = ("a selective filter", "one in a thousand", "a broad filter")
 
 
 @pytest.mark.parametrize("workspace", WORKSPACES)
@@ -366,8 +369,43 @@ def test_every_arm_finds_rows_and_the_graph_adds_some(caller: Caller, workspace:
     assert trace["degraded"] == []
 
 
+@pytest.mark.parametrize("workspace", ["big", "tenth"])
+@pytest.mark.parametrize("mode", ["auto", "lexical", "vector", "retrieval_only"])
+@pytest.mark.parametrize("prepare", [False, True], ids=["unprepared", "prepared"])
+def test_one_row_in_a_thousand_is_looked_up_and_compared_exactly(
+    caller: Caller, workspace: str, mode: str, prepare: bool
+) -> None:
+    """The GIN index gives the rows, and no other vector is looked at: k hits, at the tenth call
+    as at the first."""
+    least = {"big": 10, "tenth": 10}[workspace]
+    options = {"filter": "$.metadata.part == 7", "mode": mode, "graph": "never"}
+    for _ in range(10):
+        assert len(caller.recall(workspace, "common", prepare, **options)) == least
+        assert ("Bitmap Index Scan", "memory_attrs_idx") in caller.scans("memory")
+        indexes = {index for _, index in caller.scans("embedding_2")}
+        assert indexes == (set() if mode == "lexical" else {"embedding_2_pkey"})
+        if mode not in ("lexical", "vector"):
+            assert {index for _, index in caller.scans("posting")} == {"posting_pkey"}
+
+
+@pytest.mark.parametrize("workspace", ["big", "tenth"])
+def test_old_rows_of_a_broad_filter_are_found_by_a_word_that_all_rows_hold(
+    caller: Caller, workspace: str
+) -> None:
+    """The newest rows of the word do not pass; more do than are resolved beforehand."""
+    half = {"big": BIG, "tenth": TENTH}[workspace] // 2
+    ((trace,),) = caller.run(
+        "select remem.recall_explain(%s, 'common', null, 10, %s)",
+        workspace,
+        Jsonb({"filter": f"$.n <= {half}", "mode": "lexical"}),
+    )
+    assert trace["filtered_to"] is None
+    assert len(trace["hits"]) == 10
+    assert {arm for hit in trace["hits"] for arm in hit["arms"]} == {"lexical"}
+
+
 @pytest.mark.parametrize("workspace", WORKSPACES)
-@pytest.mark.parametrize("options", ["by default", "every arm"])
+@pytest.mark.parametrize("options", ["by default", "every arm", *FILTERED])
 @pytest.mark.parametrize("prepare", [False, True], ids=["unprepared", "prepared"])
 def test_ten_calls_are_planned_and_answered_alike(
     caller: Caller, workspace: str, options: str, prepare: bool
@@ -376,7 +414,8 @@ def test_ten_calls_are_planned_and_answered_alike(
     for _ in range(10):
         answers.append(caller.recall(workspace, QUERY, prepare, **OPTIONS[options]))
         shapes.append(caller.shapes())
-    assert len(answers[0]) == 10
+    assert len(answers[0]) == 10 or options in FILTERED[:2]
+    assert answers[0]
     assert answers == [answers[0]] * 10
     assert shapes[0]
     assert shapes == [shapes[0]] * 10

@@ -14,6 +14,7 @@ from tests.support.planner import call, plan, providers, put_topic, titles, topi
 W = "w"
 
 
+@pytest.mark.covers("RP60")
 def test_entries_of_several_sources_are_merged_by_title_and_scope(db: Connection) -> None:
     first = put_topic(
         db,

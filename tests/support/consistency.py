@@ -112,6 +112,11 @@ _CHECKS = {
         (select * from expected except select * from actual)
         union all (select * from actual except select * from expected)
     """,
+    "row of another analysis in a workspace whose text index is called current": """
+        select m.workspace, m.memory_no, m.analyser_no, w.analyser_no from remem.memory m
+        join remem.workspace w on w.workspace = m.workspace and w.reindexed_to is null
+        where m.analyser_no <> w.analyser_no
+    """,
     "tombstone of a memory that is there": """
         select t.workspace, t.memory_id from remem.tombstone t join remem.memory m
           on m.workspace = t.workspace and (m.memory_id = t.memory_id or m.memory_no = t.memory_no)
@@ -124,7 +129,14 @@ _CHECKS = {
           or (m.attrs ->> 'importance')::real <> m.importance
           or (m.attrs ->> 'confidence')::real is distinct from m.confidence
           or coalesce((m.attrs -> 'important')::boolean, false) <>
-            (m.pinned or m.importance >= 0.8::real))
+            (m.pinned or m.importance >= 0.8::real)
+          or m.attrs ->> 'freshness' is distinct from m.freshness
+          or (m.attrs ->> 'created_at')::timestamptz is distinct from m.created_at)
+    """,
+    "workspace that does not know of its owners": """
+        select w.workspace from remem.workspace w where not w.scoped
+          and exists (select from remem.memory m
+            where m.workspace = w.workspace and m.scope <> 'global')
     """,
     "topic that stands for a memory which is gone or forgotten": """
         select t.workspace, t.title from remem.topic t where t.memory_no is not null

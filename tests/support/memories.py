@@ -178,6 +178,10 @@ EVERY_FIELD: dict[str, Any] = {
 """Something else than the default in every field that remember takes beside the body."""
 
 
+EVERY_SCOPE = ["global", "project", "session", "user"]
+"""The option scopes that shows the rows of every owner."""
+
+
 class Refusal:
     """What an error of class RM said."""
 
@@ -211,6 +215,7 @@ MESSAGES = {
     "RM203": "vector refused",
     "RM301": "no access to this workspace",
     "RM302": "tenant not set",
+    "RM501": "embedding unavailable",
 }
 
 

@@ -12,7 +12,7 @@ from tests.support.memories import Connection
 PREPARED = """
 remem._count_tally(%(workspace)s, 0) c
 cross join lateral remem._query_terms(%(workspace)s, %(query)s,
-  remem._language_dictionaries('english'), c.n, %(cap)s) t
+  remem._language_dictionaries('english'), c.n, null, %(cap)s) t
 cross join lateral (
   select q from jsonb_populate_record(null::remem._query, to_jsonb(t) || jsonb_build_object(
     'workspace', %(workspace)s::text, 'documents', c.n, 'check_validity', false,

@@ -186,6 +186,7 @@ def test_the_environment_speaks_for_who_says_nothing(
     assert resolve_embedding("hash").model is not None
 
 
+@pytest.mark.covers("RE5")
 def test_a_path_is_a_model_directory_or_file(tmp_path: Path) -> None:
     directory = model_directory(tmp_path / "mine")
     for spec in (directory, str(directory), str(directory / "model.onnx")):
@@ -211,7 +212,7 @@ def test_what_was_asked_for_and_cannot_be_had_is_an_error(
 def test_an_unknown_name_lists_the_valid_ones() -> None:
     with pytest.raises(InvalidArgument, match="'mini'") as caught:
         resolve_embedding("mini")
-    assert "auto, hash, minilm, none" in str(caught.value.hint)
+    assert "auto, hash, neural, minilm, none" in str(caught.value.hint)
 
 
 # -- models that are passed in ----------------------------------------------------------------

@@ -1,0 +1,308 @@
+-- The memories themselves as evidence of a plan: what no topic's text says, a memory may; and a topic and
+-- its best memory are two looks at one thing: their mean is less often wrong than either.
+
+-- The memories nearest to the prompt by meaning and by its distinctive words, within the plan's scopes, best first; null
+-- without any. By the arms of recall alone: its ranking is not asked for, and a plan has no time for it. coverage: the share
+-- of the words that a memory has, weighted by how rare they are here; shared: how many.
+create or replace function remem._probe_memories(context remem._plan_context, vector real[], distinctive text) returns remem._memory_evidence[]
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  c_most constant int := 16;
+  v_floor float8 := (context.space).cosine_floor;
+  v_span float8 := (context.space).cosine_full - (context.space).cosine_floor;
+  v_query remem._query;
+  v_workspace remem.workspace;
+  v_counts record;
+  v_terms record;
+  v_nos bigint[];
+  v_found remem._memory_evidence[];
+begin
+  select coalesce(sum(t.rows_delta) filter (where t.space_no = 0), 0)::bigint as documents,
+    coalesce(sum(t.doc_len_delta) filter (where t.space_no = 0), 0) as doc_len,
+    coalesce(sum(t.rows_delta) filter (where t.space_no = (context.space).space_no), 0)::bigint as vectors
+  into v_counts
+  from remem.tally t where t.workspace = context.workspace and t.space_no in (0, (context.space).space_no);
+  if v_counts.documents = 0 then
+    return null;
+  end if;
+  select w.* into v_workspace from remem.workspace w where w.workspace = context.workspace;
+  v_terms := remem._query_terms(context.workspace, distinctive, remem._language_dictionaries(v_workspace.language), v_counts.documents,
+    v_workspace.words_counted, 1000);
+  v_query.workspace := context.workspace; v_query.space_no := (context.space).space_no;
+  v_query.documents := v_counts.documents; v_query.vectors := v_counts.vectors;
+  v_query.mean_len := greatest(v_counts.doc_len::float8 / v_counts.documents, 1);
+  v_query.lexemes := v_terms.lexemes; v_query.frequencies := v_terms.frequencies; v_query.idfs := v_terms.idfs;
+  v_query.check_validity := false;
+  if vector is not null then
+    v_query.vector := @extschema:vector@.l2_normalize(vector::@extschema:vector@.vector)::real[];
+  end if;
+  -- Without looking at the rows first: nearly always all that is found is valid and in scope, and looking has its cost.
+  for v_round in 1 .. 2 loop
+    v_nos := case when v_query.vector is not null then (remem._arm_vectors(v_query, c_most)).memory_nos end;
+    if cardinality(v_query.lexemes) > 0 then
+      v_nos := v_nos || (remem._arm_lexical(v_query, c_most, remem._posting_budget())).memory_nos;
+    end if;
+    v_nos := array(select distinct n from unnest(v_nos) n order by n);
+    v_found := array(
+      select (m.memory_no, m.memory_id, m.name, m.owner, c.cosine, r.relevance, w.coverage, w.shared)::remem._memory_evidence
+      from unnest(v_nos, case when v_query.vector is not null then remem._cosines(context.workspace, v_query.space_no, v_query.vector, v_nos) end) c (memory_no, cosine)
+      cross join lateral (
+        select m.memory_no, m.memory_id, coalesce(m.topic_key, m.title) as name, remem._owner(m.scope, m.scope_ref) as owner, m.valid_from, m.valid_to
+        from remem.memory m where m.workspace = context.workspace and m.memory_no = c.memory_no offset 0) m
+      cross join lateral (
+        select least(coalesce(sum(t.idf) / v_terms.idf_mass, 0), 1) as coverage, count(*) as shared
+        from unnest(v_terms.lexemes, v_terms.idfs) t (lexeme, idf)
+        where exists (select from remem.posting p
+          where p.workspace = context.workspace and p.lexeme = t.lexeme and p.memory_no = c.memory_no)
+        offset 0) w
+      cross join lateral (
+        select 1 - (1 - case when c.cosine is null then 0 else greatest(least((c.cosine - v_floor) / v_span, 1), 0) end) * (1 - w.coverage) as relevance) r
+      where m.owner = any (context.owners) and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())
+      order by r.relevance desc, c.cosine desc nulls last, c.memory_no);
+    exit when cardinality(v_found) = cardinality(v_nos);
+    v_query.check_validity := true;
+    v_query.row_filter := (
+      select string_agg(case when o = '' then '$.scope == "global"'
+        else format('($.scope == %s && $.scope_ref == %s)', to_jsonb(split_part(o, ':', 1)), to_jsonb(substr(o, strpos(o, ':') + 1))) end, ' || ')
+      from unnest(context.owners) o)::jsonpath;
+  end loop;
+  return v_found;
+end
+$$;
+comment on function remem._probe_memories(remem._plan_context, real[], text) is 'The memories nearest to a prompt, as evidence for a plan.';
+
+-- A threshold of the option, else at a share of the way between the cosines where the space starts and ends to mean something.
+create or replace function remem._space_threshold(context remem._plan_context, name text, share float8) returns float8
+language plpgsql immutable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  return coalesce((context.options ->> name)::float8,
+    (context.space).cosine_floor + share * ((context.space).cosine_full - (context.space).cosine_floor));
+end
+$$;
+comment on function remem._space_threshold(remem._plan_context, text, float8) is 'A similarity threshold of the plan''s space.';
+
+-- A small model is one of English: texts of another language are alike to it for being in that language. A space whose
+-- model knows languages says so ("multilingual").
+create or replace function remem._foreign_prompt(context remem._plan_context) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return not (context.options ->> 'multilingual')::boolean and (
+    select count(*) > 0 and count(*) filter (where not w.english) >= count(*) filter (where w.english)
+    from (
+      select bool_or(g.language = 'english') as english
+      from unnest(remem._phrase_tokens(context.words)) t (token)
+      join remem.generic_word g on g.workspace in (context.workspace, '') and g.word = t.token
+      group by t.token) w);
+end
+$$;
+comment on function remem._foreign_prompt(remem._plan_context) is 'Whether a prompt is in a language that the space''s model may not know.';
+
+-- Which of the memories answer by themselves, and how that shows; null for the others. By meaning: similar without a
+-- shared word that might explain it, or clearly so with one. By words: two of the prompt's and much of its weight, or all
+-- of its weight where it asks about us ("how often do we retry?"), and in either case somewhat similar as well. The
+-- built-in vector is made of words: there it only supports them.
+create or replace function remem._judge_memory(
+  context remem._plan_context, evidence remem._memory_evidence, is_foreign boolean, out score float8, out signal text
+)
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_cosine float8 := evidence.cosine;
+  v_share float8 := (context.options ->> 'memory_coverage')::float8;
+  v_least float8;
+  v_near float8;
+begin
+  v_least := case when is_foreign then remem._space_threshold(context, 'memory_clear_similarity', 0.8)
+    when evidence.shared > 0 then remem._space_threshold(context, 'memory_explained_similarity', 0.6)
+    else remem._space_threshold(context, 'memory_similarity', 0.44) end;
+  if (context.space).space_no <> 1 and v_cosine >= v_least then
+    score := least(v_cosine, 1); signal := 'memory similarity';
+    return;
+  end if;
+  -- Without a vector words have to say more.
+  if (evidence.shared > 1 and evidence.coverage >= case when v_cosine is null then least(2 * v_share, 1) else v_share end
+      or evidence.shared = 1 and evidence.coverage >= (context.options ->> 'memory_word_coverage')::float8
+        and context.words ~ ' (we|our|ours|us|wir|uns|unser|unsere|nous|notre|nos|nosotros|nuestro|nuestra) ')
+     and coalesce(v_cosine >= remem._space_threshold(context, 'memory_support', 0.4), evidence.shared > 1) then
+    v_near := (coalesce(v_cosine, 0) - (context.space).cosine_floor) / ((context.space).cosine_full - (context.space).cosine_floor);
+    score := 1 - (1 - least(greatest(v_near, 0), 1)) * (1 - (context.options ->> 'alias_overlap')::float8 * evidence.coverage);
+    signal := 'memory token coverage';
+  end if;
+end
+$$;
+comment on function remem._judge_memory(remem._plan_context, remem._memory_evidence, boolean) is 'Whether a memory answers a prompt by itself.';
+
+-- The cosine of the best of the memories that belong to a topic: they name it, or its text is like theirs. Null without one.
+create or replace function remem._nearest_of_topic(context remem._plan_context, topic_no bigint, evidence remem._memory_evidence[], out cosine float8, out shared int)
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_topic record;
+  v_like float8 := remem._space_threshold(context, 'memory_belongs', 0.45);
+begin
+  select t.key || t.alias_keys as keys, e.embedding::@extschema:vector@.vector::real[] as vector
+  into v_topic
+  from remem.topic t
+  left join remem.topic_embedding e on e.workspace = t.workspace and e.space_no = (context.space).space_no and e.topic_no = t.topic_no
+  where t.workspace = context.workspace and t.topic_no = _nearest_of_topic.topic_no;
+  select e.cosine, e.shared into cosine, shared
+  from unnest(evidence, remem._cosines(context.workspace, (context.space).space_no, v_topic.vector,
+    array(select e.memory_no from unnest(evidence) with ordinality e (memory_no, memory_id, name, owner, cosine, relevance, coverage, shared, n) order by e.n)))
+    as e (memory_no, memory_id, name, owner, cosine, relevance, coverage, shared, likeness)
+  where e.likeness >= v_like or btrim(remem._phrase_words(remem._fold(e.name))) = any (v_topic.keys)
+  order by e.cosine desc nulls last limit 1;
+end
+$$;
+comment on function remem._nearest_of_topic(remem._plan_context, bigint, remem._memory_evidence[]) is 'How similar a prompt is to the best memory of a topic.';
+
+-- The mean of a topic's similarity and its best memory's, where it is enough; else null. More is asked where the prompt
+-- shares a word with that memory, which may be all they have in common.
+create or replace function remem._support(context remem._plan_context, topic_no bigint, similarity float8, evidence remem._memory_evidence[]) returns float8
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_near record := remem._nearest_of_topic(context, topic_no, evidence);
+  v_mean float8 := (similarity + v_near.cosine) / 2;
+begin
+  return case when v_mean >= case when v_near.shared = 0 then remem._space_threshold(context, 'supported_similarity', 0.32)
+    else remem._space_threshold(context, 'memory_similarity', 0.44) end then v_mean end;
+end
+$$;
+comment on function remem._support(remem._plan_context, bigint, float8, remem._memory_evidence[]) is 'How far topic and memory together are like a prompt.';
+
+-- Topics that the prompt is only somewhat like, and so are their memories, where no shared word explains it. Only for
+-- models: words are no evidence of themselves.
+create or replace function remem._supported_topics(
+  context remem._plan_context, matches remem._topic_match[], evidence remem._memory_evidence[]
+) returns remem._topic_match[]
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  c_looked_at constant int := 8;
+  v_least float8 := remem._space_threshold(context, 'supported_similarity', 0.32);
+  v_best float8 := (select max(e.cosine) from unnest(evidence) e);
+  v_match remem._topic_match;
+  v_found remem._topic_match[] := '{}';
+begin
+  foreach v_match in array matches[1:c_looked_at] loop
+    -- No memory adds more than the best of all.
+    continue when coalesce((v_match.score + v_best) / 2 < v_least, true) or remem._explained(context, v_match.topic_no);
+    v_match.score := remem._support(context, v_match.topic_no, v_match.score, evidence);
+    v_match.signal := 'similarity of topic and memory';
+    if v_match.score is not null then
+      v_found := v_found || v_match;
+    end if;
+  end loop;
+  return array(
+    select (f.topic_no, f.topic_id, f.title, f.score, f.signal, f.unresolved, f.scope, f.scope_ref, f.providers)::remem._topic_match
+    from unnest(v_found) f where f.score >= 0.75 * (select max(x.score) from unnest(v_found) x)
+    order by f.score desc limit (context.options ->> 'max_topics')::int);
+end
+$$;
+comment on function remem._supported_topics(remem._plan_context, remem._topic_match[], remem._memory_evidence[]) is
+  'Topics that their text and their memories together qualify.';
+
+-- What the memories say where no topic is surely meant: those that answer, and the topics they name.
+create or replace function remem._plan_memories(
+  context remem._plan_context, matches remem._topic_match[], evidence remem._memory_evidence[], is_foreign boolean,
+  out topics remem._topic_match[], out sure boolean[], out memories jsonb, out reason text, out confidence float8
+)
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  c_share constant float8 := 0.7;  -- of the best one's relevance: what is far behind is not meant
+  v_most int := (context.options ->> 'max_topics')::int;
+  v_judged remem._topic_match[];   -- topic_no and topic_id of the memory; title: the topic it names
+begin
+  v_judged := array(
+    select (e.memory_no, e.memory_id, e.name, j.score, j.signal, false, e.owner, null, null)::remem._topic_match
+    from unnest(evidence) with ordinality e (memory_no, memory_id, name, owner, cosine, relevance, coverage, shared, n)
+    cross join lateral remem._judge_memory(context,
+      (e.memory_no, e.memory_id, e.name, e.owner, e.cosine, e.relevance, e.coverage, e.shared)::remem._memory_evidence, is_foreign) j
+    where j.score is not null and e.relevance >= c_share * (select max(x.relevance) from unnest(evidence) x)
+    order by e.n limit v_most);
+  memories := coalesce((
+    select jsonb_agg(jsonb_build_object('id', j.topic_id, 'score', round(j.score::numeric, 4), 'signal', j.signal) order by j.n)
+    from unnest(v_judged) with ordinality j (topic_no, topic_id, title, score, signal, unresolved, scope, scope_ref, providers, n)), '[]');
+  reason := (select string_agg('memory ' || j.topic_id || ': ' || j.signal || ' ' || to_char(j.score, 'FM0.000'), '; ' order by j.n)
+    from unnest(v_judged) with ordinality j (topic_no, topic_id, title, score, signal, unresolved, scope, scope_ref, providers, n));
+  topics := case when (context.space).space_no <> 1 and not is_foreign then remem._supported_topics(context, matches, evidence) else '{}' end;
+  sure := array_fill(true, array[cardinality(topics)]);
+  with named as (
+    select distinct on (t.topic_no) t.topic_no, t.topic_id, t.title, j.score, j.signal, t.unresolved, t.scope, t.scope_ref, t.providers, j.n
+    from unnest(v_judged) with ordinality j (topic_no, topic_id, title, score, signal, unresolved, owner, scope_ref, providers, n)
+    cross join lateral (select t.* from remem.topic t
+      where t.workspace = context.workspace
+        and t.entry_hash in (remem._entry_hash('', btrim(remem._phrase_words(remem._fold(j.title)))),
+          remem._entry_hash(j.owner, btrim(remem._phrase_words(remem._fold(j.title)))))
+      offset 0) t
+    where j.title is not null and t.topic_no <> all (array(select x.topic_no from unnest(topics) x))
+    order by t.topic_no, j.n
+  )
+  select topics || coalesce(array_agg((n.topic_no, n.topic_id, n.title, n.score, n.signal, n.unresolved, n.scope, n.scope_ref, n.providers)::remem._topic_match
+      order by n.n), '{}'), sure || coalesce(array_agg(false), '{}')
+  into topics, sure from named n;
+  topics := topics[1:v_most];
+  sure := sure[1:v_most];
+  confidence := greatest((select max(t.score) from unnest(topics) t), (select max(j.score) from unnest(v_judged) j));
+end
+$$;
+comment on function remem._plan_memories(remem._plan_context, remem._topic_match[], remem._memory_evidence[], boolean) is
+  'The memory stage: memories that answer a prompt by themselves, and the topics they lead to.';
+
+-- Whether the claimed topics are surely meant and, where none is, what the memories say. Asked before as well where a
+-- model claims a topic, to see whether its memories bear that out. claimed: topics, claimed_sure whether they are meant;
+-- looked: for the plan's signals.
+create or replace function remem._ask_memories(
+  context remem._plan_context, topics remem._topic_match[], matches remem._topic_match[], stage text, prompt_embedding real[], minimum float8,
+  distinctive text, out sure boolean[], out claimed remem._topic_match[], out claimed_sure boolean[], out memories jsonb, out reason text,
+  out confidence float8, out looked jsonb
+)
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_vector real[] := (remem._prompt_vector(context, case when (context.options ->> 'semantic')::boolean then prompt_embedding end)).vector;
+  v_foreign boolean := remem._foreign_prompt(context);
+  v_evidence remem._memory_evidence[];
+  v_asks boolean;
+  v_found record;
+begin
+  distinctive := coalesce(distinctive, remem._distinctive(context));
+  v_asks := (context.options ->> 'memories')::boolean and distinctive <> '' and 'postgres' = any (context.provider_ids)
+    and 'unknown_workspace' <> all (context.degraded);
+  if v_asks and stage <> 'deterministic' then
+    v_evidence := remem._probe_memories(context, v_vector, distinctive);
+  end if;
+  if cardinality(topics) > 0 then
+    sure := remem._sure_topics(context, topics, v_vector, minimum, distinctive, v_foreign, v_evidence);
+  end if;
+  looked := jsonb_build_object('attempted', v_evidence is not null);
+  if v_asks and (sure is null or true <> all (sure)) then
+    if stage = 'deterministic' then
+      v_evidence := remem._probe_memories(context, v_vector, distinctive);
+    end if;
+    v_found := remem._plan_memories(context, matches, v_evidence, v_foreign);
+    claimed := v_found.topics; claimed_sure := v_found.sure; memories := v_found.memories; reason := v_found.reason; confidence := v_found.confidence;
+    looked := jsonb_strip_nulls(jsonb_build_object('attempted', true, 'found', cardinality(v_evidence), 'foreign', v_foreign,
+      'best_similarity', round((select max(e.cosine) from unnest(v_evidence) e)::numeric, 4),
+      'best_coverage', round((select max(e.coverage) from unnest(v_evidence) e)::numeric, 4)));
+  end if;
+end
+$$;
+comment on function remem._ask_memories(remem._plan_context, remem._topic_match[], remem._topic_match[], text, real[], float8, text) is
+  'Whether topics are surely meant, and what the memories say where none is.';

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from remem_pg.pg_programs import Programs
 from remem_pg.postmaster import Postmaster
 from tests.support.memories import Connection, value
 from tests.support.places import new_directory
+from tests.support.waiting import until
 
 SETTINGS = {"fsync": "off", "shared_buffers": "16MB", "max_wal_size": "256MB"}
 
@@ -54,7 +54,8 @@ def _copy(primary: Postmaster, standby: Postmaster) -> None:
 def caught_up(primary: Connection, standby: Connection) -> None:
     """Waits until the standby has replayed what the primary has written."""
     there = value(primary, "select pg_current_wal_flush_lsn()::text")
-    deadline = time.monotonic() + 60
-    while not value(standby, "select pg_last_wal_replay_lsn() >= %s::pg_lsn", [there]):
-        assert time.monotonic() < deadline, "the standby does not follow"
-        time.sleep(0.02)
+    until(
+        lambda: value(standby, "select pg_last_wal_replay_lsn() >= %s::pg_lsn", [there]),
+        60,
+        "the standby does not follow",
+    )

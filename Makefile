@@ -1,6 +1,6 @@
 # Thin names over ./run, which makes its own virtual environment. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs check evals wheel clean
+.PHONY: help setup demo test lint docs check evals faults extension wheel clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
@@ -26,6 +26,12 @@ check: ## lint, frozen migrations, and every generated file fresh
 evals: ## recall on a conversation file: make evals FILE=path/to/conversations.json
 	@test -n "$(FILE)" || { echo 'usage: make evals FILE=path/to/conversations.json' >&2; exit 2; }
 	./run evals locomo "$(FILE)"
+
+faults: ## break servers under writers; prints acknowledged, found and lost for each fault
+	./run evals faults
+
+extension: ## write the files of CREATE EXTENSION remem into dist/extension/
+	./run python -m scripts.extension
 
 wheel: ## build the wheel and the source archive into dist/
 	./run python -m build --outdir dist .

@@ -37,6 +37,7 @@ end() {
   kill "$daemon" 2>/dev/null || true
   wait "$daemon" 2>/dev/null || true
   daemon=
+  umount "$work"/run/netns/* 2>/dev/null || true # the daemon leaves its network's handle mounted
 }
 trap end EXIT
 

@@ -268,8 +268,8 @@ _COMPARED = {
     "memories": """
       select jsonb_agg(to_jsonb(m) - '{workspace,memory_no,memory_id,session_no,created_at,
         updated_at,changed_xid,attrs,lexemes}'::text[] || jsonb_build_object('attrs',
-        m.attrs - 'workspace', 'session', s.session_ref, 'lexemes', (select jsonb_agg(l order by l)
-        from unnest(m.lexemes) l)) order by m.ref)
+        m.attrs - '{workspace,created_at}'::text[], 'session', s.session_ref, 'lexemes',
+        (select jsonb_agg(l order by l) from unnest(m.lexemes) l)) order by m.ref)
       from remem.memory m join remem.session s using (workspace, session_no)
       where m.workspace = %(workspace)s""",
     "postings": """

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
         NotFound,
         NotInstalled,
         PgvectorMissing,
+        ReadOnly,
         RememError,
+        ServerExhausted,
         ServerUnavailable,
         TenantNotSet,
         TextRefused,
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
         SpaceInfo,
         Version,
     )
+    from remem_pg.operations_models import CheckRow, MaintainRow
     from remem_pg.reembed_models import Coverage, ReembedResult, SpaceStatus
     from remem_pg.rerank import LateInteraction, Reranker
     from remem_pg.rerank_cross import CrossEncoder
@@ -69,6 +72,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AsyncRemem",
     "BulkReport",
+    "CheckRow",
     "ClaimLost",
     "Conflict",
     "ConflictCandidate",
@@ -92,6 +96,7 @@ __all__ = [
     "ImportReport",
     "InvalidArgument",
     "LateInteraction",
+    "MaintainRow",
     "MarkdownProvider",
     "Memory",
     "MemoryInput",
@@ -105,6 +110,7 @@ __all__ = [
     "PlannerRequest",
     "Provider",
     "Ranked",
+    "ReadOnly",
     "RecallRequest",
     "RecallResult",
     "Record",
@@ -114,6 +120,7 @@ __all__ = [
     "RememError",
     "Reranker",
     "Scope",
+    "ServerExhausted",
     "ServerUnavailable",
     "SpaceInfo",
     "SpaceStatus",
@@ -151,6 +158,8 @@ _HOME = {
     "HttpReranker": "remem_pg.rerank_http",
     "LateInteraction": "remem_pg.rerank",
     "Reranker": "remem_pg.rerank",
+    "CheckRow": "remem_pg.operations_models",
+    "MaintainRow": "remem_pg.operations_models",
     "Coverage": "remem_pg.reembed_models",
     "ReembedResult": "remem_pg.reembed_models",
     "SpaceStatus": "remem_pg.reembed_models",

@@ -37,6 +37,7 @@ from remem_pg.models import (
     SpaceInfo,
     Version,
 )
+from remem_pg.operations_methods import AsyncOperationsMethods
 from remem_pg.reembed_methods import AsyncReembedMethods
 from remem_pg.result_cache import ResultCache, Tiers
 from remem_pg.tenancy import AsyncTenancyMethods
@@ -64,6 +65,7 @@ class AsyncRemem(
     AsyncLifecycleMethods,
     AsyncReembedMethods,
     AsyncTenancyMethods,
+    AsyncOperationsMethods,
     AsyncBulkMethods,
 ):
     """The memories of one workspace.

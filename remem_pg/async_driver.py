@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from remem_pg import async_connection, settle, side_by_side, steps
 from remem_pg.async_connection import Connection, Source
@@ -18,19 +18,7 @@ async def drive(
     source: Source, session: Session, flow: steps.Flow[T], conn: Connection | None = None
 ) -> T:
     """Carries a flow out and returns its result; on ``conn`` where a transaction is open."""
-    try:
-        step = next(flow)
-        while True:
-            try:
-                answer = await _perform(source, session, step, conn)
-            except Exception as exc:
-                step = flow.throw(exc)
-            else:
-                step = flow.send(answer)
-    except StopIteration as done:
-        return cast(T, done.value)
-    finally:
-        flow.close()
+    return await steps.carry_async(flow, lambda step: _perform(source, session, step, conn))
 
 
 async def _perform(

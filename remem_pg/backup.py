@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from remem_pg.errors import Conflict, DatabaseNewer, InvalidArgument, NotInstalled, RememError
-from remem_pg.pg_clients import connection_arguments, find_program, has_program
+from remem_pg.pg_clients import connection_arguments, find_program, programs_named
 
 if TYPE_CHECKING:
     import psycopg
@@ -264,7 +264,7 @@ def _set_aside(conn: psycopg.Connection[Any]) -> Iterator[None]:
 def _restorer(server_major: int, archive: Path) -> Path:
     """The oldest pg_restore, from the server's release on, that reads the archive."""
     said = ""
-    for program in has_program("pg_restore", server_major):
+    for program in programs_named("pg_restore", server_major):
         done = _execute([str(program), "--list", str(archive)], {})
         if done.returncode == 0:
             return program

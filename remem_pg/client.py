@@ -36,6 +36,7 @@ from remem_pg.models import (
     SpaceInfo,
     Version,
 )
+from remem_pg.operations_methods import OperationsMethods
 from remem_pg.reembed_methods import ReembedMethods
 from remem_pg.result_cache import ResultCache, Tiers
 from remem_pg.tenancy import TenancyMethods
@@ -58,7 +59,14 @@ Memories = list[Memory]
 Refs = list[MemoryRef]
 
 
-class Remem(ContextMethods, LifecycleMethods, ReembedMethods, TenancyMethods, BulkMethods):
+class Remem(
+    ContextMethods,
+    LifecycleMethods,
+    ReembedMethods,
+    TenancyMethods,
+    OperationsMethods,
+    BulkMethods,
+):
     """The memories of one workspace.
 
     Args:

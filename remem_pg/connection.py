@@ -62,16 +62,22 @@ class OwnPool:
         if self._suspect:
             self._suspect = False
             self._revive()
-        try:
-            with _live(pool, self._revive) as conn:
-                yield conn
-        except ServerUnavailable:
-            self._suspect = True
-            raise
-        except PoolTimeout:
-            # the pool keeps to itself why it could not connect: connecting here says it
-            self._try().close()
-            raise wire.pool_exhausted() from None
+        given = False
+        for last in (False, True):
+            try:
+                with _live(pool, self._revive) as conn:
+                    given = True
+                    yield conn
+                return
+            except ServerUnavailable:
+                self._suspect = True
+                raise
+            except PoolTimeout:
+                # the pool keeps to itself why it could not connect: connecting here says it
+                self._try().close()
+                if given or last or wire.is_full(pool.get_stats()):
+                    raise wire.pool_exhausted() from None
+                # the server is back and the pool has not noticed: now it tries at once
 
     def _revive(self) -> None:
         """The embedded server is started again when it died; another server is not ours."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from remem_pg import connection, settle, steps
 from remem_pg.calls import Call
@@ -18,19 +18,7 @@ def drive(
     source: Source, session: Session, flow: steps.Flow[T], conn: Connection | None = None
 ) -> T:
     """Carries a flow out and returns its result; on ``conn`` where a transaction is open."""
-    try:
-        step = next(flow)
-        while True:
-            try:
-                answer = _perform(source, session, step, conn)
-            except Exception as exc:
-                step = flow.throw(exc)
-            else:
-                step = flow.send(answer)
-    except StopIteration as done:
-        return cast(T, done.value)
-    finally:
-        flow.close()
+    return steps.carry(flow, lambda step: _perform(source, session, step, conn))
 
 
 def _perform(source: Source, session: Session, step: steps.Step, conn: Connection | None) -> Any:

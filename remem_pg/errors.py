@@ -27,7 +27,9 @@ __all__ = [
     "NotFound",
     "NotInstalled",
     "PgvectorMissing",
+    "ReadOnly",
     "RememError",
+    "ServerExhausted",
     "ServerUnavailable",
     "TenantNotSet",
     "TextRefused",
@@ -239,6 +241,21 @@ class EmbeddedUnavailable(ServerUnavailable):
     default_hint = "pip install 'remem-pg[embedded]', or set REMEM_DSN to a server of your own"
 
 
+class ServerExhausted(RememError):
+    """The Postgres server has no disk space, memory or connections left."""
+
+    default_hint = (
+        "nothing of this call was stored: make room on the server (disk, memory, max_connections), "
+        "then call again"
+    )
+
+
+class ReadOnly(RememError):
+    """The database can only be read here: a standby, or a read-only transaction."""
+
+    default_hint = "connect to the primary to write (in the DSN: target_session_attrs=read-write)"
+
+
 class NotInstalled(RememError):
     """remem is not installed in this database, or an older version is."""
 
@@ -255,6 +272,10 @@ _MISSING_OBJECT = frozenset({"3F000", "42883", "42P01"})
 
 _SERVER_GONE = frozenset({"57P01", "57P02", "57P03", "57P05"})
 """Shut down by an administrator, after a crash, still starting, or idle too long."""
+
+
+_READ_ONLY = "25006"
+"""read_only_sql_transaction."""
 
 
 def from_code(
@@ -297,6 +318,10 @@ def from_psycopg(exc: psycopg.Error) -> RememError | None:
     # with a context the object is missed by a function of the server, not by this client's call
     if state in _MISSING_OBJECT and not exc.diag.context:
         return NotInstalled(f"remem is not installed here, or is older: {_first_line(exc)}")
+    if state.startswith("53"):
+        return ServerExhausted(f"the Postgres server has nothing left: {_first_line(exc)}")
+    if state == _READ_ONLY:
+        return ReadOnly(f"nothing can be written here: {_first_line(exc)}")
     if state.startswith("08") or state in _SERVER_GONE:
         return ServerUnavailable(f"the Postgres server went away: {_first_line(exc)}")
     return None

@@ -22,10 +22,12 @@ from .errors import (
 )
 from .obstacles import (
     applied,
+    extension_version,
     fetch,
     installed_version,
     may_create_pgvector,
     too_old,
+    wrong_kind,
     wrong_package,
     wrong_role,
     wrong_server,
@@ -76,6 +78,8 @@ class InstallPlan:
     pending: tuple[str, ...]
     problem: str | None = None
     hint: str | None = None
+    extension: bool = False
+    """Whether it was installed by CREATE EXTENSION: then the server upgrades it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +146,10 @@ def _plan(conn: psycopg.Connection[Any]) -> tuple[InstallPlan, RememError | None
     ran = applied(conn)
     installed = installed_version(conn)
     creates, lacking = (False, too_old(found[1])) if found else may_create_pgvector(conn, database)
+    pending = tuple(s.name for s in migrations() if s.version not in ran)
+    extension = extension_version(conn)
     obstacle = wrong_server(conn) or wrong_role(conn, role) or wrong_package(ran, installed)
-    obstacle = obstacle or lacking
+    obstacle = obstacle or wrong_kind(extension, bool(pending)) or lacking
     return InstallPlan(
         database=database,
         role=role,
@@ -152,19 +158,21 @@ def _plan(conn: psycopg.Connection[Any]) -> tuple[InstallPlan, RememError | None
         pgvector_schema=found[0] if found else None,
         pgvector_version=found[1] if found else None,
         creates_pgvector=creates,
-        pending=tuple(s.name for s in migrations() if s.version not in ran),
+        pending=pending,
         problem=obstacle.sentence() if obstacle else None,
         hint=obstacle.hint if obstacle else None,
+        extension=extension is not None,
     ), obstacle
 
 
 def migrate(target: str | psycopg.Connection[Any]) -> MigrateReport:
     """Installs or upgrades in one transaction; safe to call from many processes at once.
 
-    On a caller's connection that is in a transaction, it is a part of that. Raises PgvectorMissing
-    (with who must run what), DatabaseNewer, Conflict (an applied migration differs from this
-    package's), NoAccess (the role may not create or does not own the schema), InvalidArgument (the
-    database is not in UTF8, the server too old).
+    On a caller's connection that is in a transaction, it is a part of that. An extension of this
+    version is left as it is. Raises PgvectorMissing (with who must run what), DatabaseNewer,
+    Conflict (an applied migration differs from this package's, or remem is an extension of another
+    version, which ALTER EXTENSION upgrades), NoAccess (the role may not create or does not own the
+    schema), InvalidArgument (the database is not in UTF8, the server too old).
     """
     import psycopg
 
@@ -197,17 +205,23 @@ def _migrate_locked(conn: psycopg.Connection[Any], notices: list[str]) -> Migrat
         found = _plan(conn)[0]
     if found.pgvector_schema is None or found.pgvector_version is None:
         raise PgvectorMissing("pgvector vanished during the installation")
+    if found.extension:  # of this version: nothing is pending, and its functions are its own
+        return _report(found, notices)
     # Loads the library: without it a role that is no superuser may not name hnsw settings.
     conn.execute(f"select '[1]'::{quote_identifier(found.pgvector_schema)}.vector".encode())
     with _pinned(conn):
         for _, text in statements(found.pgvector_schema, frozenset(applied(conn))):
             conn.execute(text.encode())
+    return _report(found, notices)
+
+
+def _report(found: InstallPlan, notices: list[str]) -> MigrateReport:
     return MigrateReport(
         version=VERSION,
         previous_version=found.installed_version,
         applied=found.pending,
-        pgvector_schema=found.pgvector_schema,
-        pgvector_version=found.pgvector_version,
+        pgvector_schema=found.pgvector_schema or "",
+        pgvector_version=found.pgvector_version or "",
         notices=tuple(notices),
     )
 

@@ -90,6 +90,24 @@ def wrong_role(conn: psycopg.Connection[Any], role: str) -> RememError | None:
     return None
 
 
+def extension_version(conn: psycopg.Connection[Any]) -> str | None:
+    """The version of the extension remem, or None where the schema was installed without it."""
+    row = fetch(conn, "select extversion from pg_extension where extname = 'remem'")
+    return str(row[0]) if row else None
+
+
+def wrong_kind(extension: str | None, pending: bool) -> RememError | None:
+    """An extension is upgraded by the server, which knows what belongs to it, and not from here."""
+    if extension is None or (extension == VERSION and not pending):
+        return None
+    return Conflict(
+        f"remem {extension} is installed here as an extension",
+        detail={"extension": extension, "expected": VERSION},
+        hint=f"Put the files of version {VERSION} on the server (make extension), then as the "
+        "owner run: alter extension remem update",
+    )
+
+
 def wrong_package(applied: dict[int, tuple[str, str]], installed: str | None) -> RememError | None:
     """A database that a newer package installed, or whose migrations are not this package's."""
     known = {s.version: s for s in migrations()}

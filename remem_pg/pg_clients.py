@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from remem_pg.errors import EmbeddedUnavailable, InvalidArgument
+from remem_pg.pg_programs import find_binaries
 
 # Where distributions put the programs of each release.
 _PLACES = (
@@ -27,8 +28,6 @@ def _directories() -> Iterator[Path]:
         yield Path(found).parent
     for pattern in _PLACES:
         yield from sorted(Path("/").glob(pattern.removeprefix("/")))
-    from remem_pg.pg_programs import find_binaries
-
     with contextlib.suppress(EmbeddedUnavailable):
         yield find_binaries()
 
@@ -46,7 +45,7 @@ def _major(program: Path) -> int | None:
     return int(found.group()) if found and said.returncode == 0 else None
 
 
-def has_program(name: str, server_major: int) -> list[Path]:
+def programs_named(name: str, server_major: int) -> list[Path]:
     """The programs of that name of the server's release or later, the oldest first."""
     found: dict[int, Path] = {}
     for directory in _directories():
@@ -61,9 +60,9 @@ def find_program(name: str, server_major: int) -> Path:
 
     Raises InvalidArgument: an older pg_dump refuses a newer server.
     """
-    if fitting := has_program(name, server_major):
+    if fitting := programs_named(name, server_major):
         return fitting[0]
-    older = has_program(name, 0)
+    older = programs_named(name, 0)
     what = (
         f"{name} here is of release {_major(older[-1])}, the server's is {server_major}"
         if older

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypedDict
 
@@ -44,12 +45,14 @@ class Account(TypedDict, total=False):
 class Programs:
     """The server's programs, ready to run for the server whose files live in `root`.
 
+    `environment` is added to the little that they get of ours.
     Raises EmbeddedUnavailable when they are not installed or, as root, cannot be run as the
     server's account.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, environment: Mapping[str, str] | None = None) -> None:
         self._root = root
+        self._environment = dict(environment or {})
         self._bin = find_binaries()
         self._account: Account = {}
         if os.geteuid() == 0:
@@ -77,6 +80,7 @@ class Programs:
         """
         env = {"PATH": os.defpath, "LC_ALL": "C", "PGDATA": str(pgdata)}
         env |= {name: os.environ[name] for name in ("TZ",) if name in os.environ}
+        env |= self._environment
         with tempfile.TemporaryFile() as output:
             try:
                 done = subprocess.run(

@@ -48,17 +48,24 @@ class Postmaster:
     """A server whose files live in `root`; the constructor does no I/O.
 
     `settings` are written to the server's configuration at each start; `durable=False` skips the
-    syncs of `initdb` (tests).  Methods raise EmbeddedUnavailable when the server cannot be had.
+    syncs of `initdb` (tests); `environment` is what its programs get besides.  Methods raise
+    EmbeddedUnavailable when the server cannot be had.
     """
 
     def __init__(
-        self, root: Path, *, settings: Mapping[str, str] | None = None, durable: bool = True
+        self,
+        root: Path,
+        *,
+        settings: Mapping[str, str] | None = None,
+        durable: bool = True,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.root = root
         self.pgdata = root / "pgdata"
         self.log = root / "postgres.log"
         self._settings = dict(settings or {})
         self._durable = durable
+        self._environment = dict(environment or {})
         self._programs: Programs | None = None
         self._users_fd: int | None = None
         self._holder_pid: int | None = None
@@ -171,7 +178,7 @@ class Postmaster:
             ) from error
 
     def _start(self) -> None:
-        programs = self._programs = Programs(self.root)
+        programs = self._programs = Programs(self.root, self._environment)
         self._initialise(programs)
         socket_dir = self._socket_dir(programs)
         self._configure(programs, socket_dir)

@@ -21,7 +21,8 @@ INSTALL_SETTINGS = {
     "search_path": "pg_catalog, remem, pg_temp",
     "standard_conforming_strings": "on",
 }
-_VECTOR_SCHEMA = "@extschema:vector@"
+#: Stands in the scripts for the schema where pgvector lives.
+VECTOR_SCHEMA = "@extschema:vector@"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,12 @@ class Script:
     @property
     def sha256(self) -> str:
         return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def ledger_row(self) -> str:
+        """The statement that records that this migration ran."""
+        values = f"{self.version}, {_quote_literal(self.name)}, {_quote_literal(self.sha256)}"
+        return f"insert into remem.schema_migration (version, name, sha256) values ({values});"
 
 
 def _folder(name: str) -> Traversable:
@@ -78,25 +85,25 @@ def statements(vector_schema: str, applied: frozenset[int]) -> Iterator[tuple[st
     """(title, SQL) of every step inside the transaction, in order."""
     quoted = quote_identifier(vector_schema)
     guard, *rest = functions()
-    yield guard[0], guard[1].replace(_VECTOR_SCHEMA, quoted)
+    yield guard[0], guard[1].replace(VECTOR_SCHEMA, quoted)
     for script in migrations():
         if script.version not in applied:
-            ledger = (
-                "insert into remem.schema_migration (version, name, sha256) values "
-                f"({script.version}, {_quote_literal(script.name)}, "
-                f"{_quote_literal(script.sha256)});"
-            )
-            yield script.name, script.text.replace(_VECTOR_SCHEMA, quoted) + "\n" + ledger
+            text = script.text.replace(VECTOR_SCHEMA, quoted)
+            yield script.name, f"{text}\n{script.ledger_row}"
     for name, text in rest:
-        yield name, text.replace(_VECTOR_SCHEMA, quoted)
+        yield name, text.replace(VECTOR_SCHEMA, quoted)
+    yield "version", version_row()
+
+
+def version_row() -> str:
+    """The statement that records the version and the compatibility number."""
     settings = ", ".join(
         f"({_quote_literal(n)}, {_quote_literal(v)})"
         for n, v in (("version", VERSION), ("compatibility", str(COMPATIBILITY)))
     )
-    yield (
-        "version",
+    return (
         f"insert into remem.setting (name, value) values {settings} "
-        "on conflict (name) do update set value = excluded.value, updated_at = now();",
+        "on conflict (name) do update set value = excluded.value, updated_at = now();"
     )
 
 

@@ -7,9 +7,9 @@ sync and the async client differ only in how they carry a step out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from remem_pg import admin_calls, calls, checks
 from remem_pg.calls import Call
@@ -201,3 +201,37 @@ def run(call: Call[T]) -> Flow[T]:
     """The flow of a method that is one call and nothing else."""
     result: T = yield Run(call)
     return result
+
+
+def carry(flow: Flow[T], perform: Callable[[Step], Any]) -> T:
+    """Carries a flow out. ``perform`` answers a step; what it raises is raised in the flow."""
+    try:
+        step = next(flow)
+        while True:
+            try:
+                answer = perform(step)
+            except Exception as exc:
+                step = flow.throw(exc)
+            else:
+                step = flow.send(answer)
+    except StopIteration as done:
+        return cast(T, done.value)
+    finally:
+        flow.close()
+
+
+async def carry_async(flow: Flow[T], perform: Callable[[Step], Awaitable[Any]]) -> T:
+    """The same where steps are awaited."""
+    try:
+        step = next(flow)
+        while True:
+            try:
+                answer = await perform(step)
+            except Exception as exc:
+                step = flow.throw(exc)
+            else:
+                step = flow.send(answer)
+    except StopIteration as done:
+        return cast(T, done.value)
+    finally:
+        flow.close()

@@ -17,12 +17,10 @@ from remem_pg import admin_calls, calls, staging
 from remem_pg.calls import Call, build
 from remem_pg.errors import Conflict, InvalidArgument, NoAccess, RememError
 from remem_pg.errors import UnknownSpace as NoSpace
+from remem_pg.json_line import BATCH_BYTES, BATCH_LINES
 from remem_pg.models import REFUSALS_KEPT
 from remem_pg.steps import Copy, CopyOut, Flow, Run, Session, Together
 from remem_pg.transfer_file import Record, read_header, read_record
-
-BATCH_LINES = 500
-BATCH_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(slots=True)

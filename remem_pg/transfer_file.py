@@ -10,6 +10,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
+from remem_pg import json_line
 from remem_pg.errors import InvalidArgument, TextRefused
 from remem_pg.vector import Vector
 
@@ -69,27 +70,9 @@ def _refused(number: int, problem: str) -> TextRefused:
 def parse(number: int, line: str | bytes) -> dict[str, Any]:
     """The JSON object of a line; refuses anything else, naming the line."""
     try:
-        text = (
-            line.decode("utf-8-sig" if number == 1 else "utf-8")
-            if isinstance(line, bytes)
-            else line
-        )
-        document = json.loads(text, parse_constant=_no_constant)
-    except UnicodeDecodeError as error:
-        problem = f"not UTF-8 at byte {error.start}"
-    except RecursionError:
-        problem = "nested too deeply"
-    except ValueError as error:
-        problem = f"not JSON: {error}"
-    else:
-        if isinstance(document, dict):
-            return document
-        problem = "not a JSON object"
-    raise InvalidArgument(f"line {number}: {problem}", detail={"line": number})
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
+        return json_line.parse(number, line)
+    except json_line.NotAnObject as problem:
+        raise InvalidArgument(f"line {number}: {problem}", detail={"line": number}) from None
 
 
 def _unpacked(number: int, packed: Any) -> bytes:

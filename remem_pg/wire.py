@@ -27,11 +27,19 @@ from remem_pg.errors import (
 )
 from remem_pg.vector import Vector
 
-POOL_SETTINGS: dict[str, Any] = {"min_size": 0, "max_size": 4, "num_workers": 1, "open": False}
-"""A pool opens no connection before it is needed and keeps few: one client is one application."""
-
 POOL_TIMEOUT = 10.0
 """Seconds to wait for a connection before the server counts as unavailable."""
+
+POOL_SETTINGS: dict[str, Any] = {
+    "min_size": 0,
+    "max_size": 4,
+    "num_workers": 1,
+    "open": False,
+    # A pool doubles its pause between two tries for as long as it goes on trying, and meanwhile no
+    # call makes it try at once: it gives up early, so that the first call after an outage does.
+    "reconnect_timeout": POOL_TIMEOUT / 2,
+}
+"""A pool opens no connection before it is needed and keeps few: one client is one application."""
 
 MOST_DEAD = 100
 """Dead connections of a pool to throw away before the server counts as unavailable."""
@@ -135,6 +143,11 @@ def wrong_source(source: object, wanted: str) -> RememError:
 def conninfo_of(conn: psycopg.AsyncConnection[Any]) -> str:
     """A connection string, password included, that connects to the same database as ``conn``."""
     return psycopg.conninfo.make_conninfo(conn.info.dsn, password=conn.info.password or None)
+
+
+def is_full(stats: dict[str, int]) -> bool:
+    """Whether a pool has as many connections as it may: then somebody holds them."""
+    return stats.get("pool_size", 0) >= stats.get("pool_max", 0)
 
 
 def pool_exhausted() -> RememError:

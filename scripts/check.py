@@ -21,8 +21,10 @@ LINT = (
 )
 GENERATED = (
     ("unicode tables", ["scripts/generate_unicode.py"]),
+    ("sql/77_expected_indexes.sql", ["-m", "scripts.expected_indexes"]),
     ("docs/errors.md", ["-m", "scripts.docs_errors"]),
     ("docs/sql-api.md", ["-m", "scripts.docs_sql_api"]),
+    ("docs/schema.sql", ["-m", "scripts.docs_schema"]),
     ("docs/coverage.md", ["-m", "scripts.docs_coverage"]),
 )
 

@@ -231,14 +231,17 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
-  v_valid constant jsonb := '{"tenant_mode": ["shared", "strict"], "embed_on_write": ["on", "off"]}';
+  -- A list of values, or the least and the greatest number.
+  v_valid constant jsonb := '{"tenant_mode": ["shared", "strict"], "embed_on_write": ["on", "off"],
+    "recall_log_days": {"from": 1, "to": 36500}}';
 begin
   perform remem._authorize_admin();
   if not v_valid ? coalesce(name, '') then
     perform remem._raise('RM002', jsonb_build_object('option', name,
       'valid', (select jsonb_agg(k order by k) from jsonb_object_keys(v_valid) k)), 'Choose one of the settings');
   end if;
-  if value is null or not (v_valid -> name) ? value then
+  if value is null or (case jsonb_typeof(v_valid -> name) when 'array' then not (v_valid -> name) ? value
+      else value !~ '^[0-9]{1,9}$' or value::int not between (v_valid -> name -> 'from')::int and (v_valid -> name -> 'to')::int end) then
     perform remem._raise('RM001', jsonb_build_object('argument', name, 'value', value, 'valid', v_valid -> name),
       'Choose one of the values');
   end if;
@@ -247,7 +250,7 @@ begin
 end
 $$;
 comment on function remem.configure(text, text) is
-  'Sets a database-wide setting. tenant_mode: shared (the setting remem.workspace narrows when present) or strict (it must be set). embed_on_write: on, where a model is in the database (remem install-plpython), has writers wait for the vectors of what arrives without; off (the default) leaves them to a job.';
+  'Sets a database-wide setting. tenant_mode: shared (the setting remem.workspace narrows when present) or strict (it must be set). embed_on_write: on, where a model is in the database (remem install-plpython), has writers wait for the vectors of what arrives without; off (the default) leaves them to a job. recall_log_days: after how many days remem.maintain deletes rows of the log of recalls (30).';
 
 -- Takes every privilege on one object from everybody but its owner: PUBLIC has some by default, others
 -- may have them from ALTER DEFAULT PRIVILEGES or from an administrator's GRANT. `kind` is routine,

@@ -103,7 +103,8 @@ begin
   end loop;
   if v_check and v_whole < v_terms and coalesce(cardinality(memory_nos), 0) < n then
     -- The newest rows of a common word hardly pass: whatever passes is scored instead, however old it is.
-    query.allowed := remem._resolve_filter(v_workspace, coalesce(v_filter, format('$.workspace == %s', to_jsonb(v_workspace))::jsonpath), c_resolved);
+    query.allowed := remem._resolve_filter(v_workspace, format('$.workspace == %s%s', to_jsonb(v_workspace),
+      ' && (' || v_filter::text || ')')::jsonpath, c_resolved);
     if query.allowed is not null then
       v_rest := remem._arm_lexical(query, n, budget);
       memory_nos := v_rest.memory_nos; scores := v_rest.scores; matched := v_rest.matched;

@@ -1,5 +1,14 @@
 -- The log of recalls, and the recall that goes through the cache and writes to it. Numbers and states only.
 
+-- Whoever reads the log reckons in float8, where 1e400 is an error.
+create or replace function remem._is_plain_number(value jsonb) returns boolean
+language sql immutable parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select case when jsonb_typeof(value) = 'number' then (value #>> '{}')::numeric between 0 and 1e9 else false end
+$$;
+comment on function remem._is_plain_number(jsonb) is 'Whether a value is a number that a log can hold: 0 to 1e9.';
+
 -- What may be said about arms: state, count and time, no term and no text. Unknown shapes are left out.
 create or replace function remem._arm_states(arms jsonb) returns jsonb
 language sql immutable parallel safe
@@ -7,8 +16,8 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
   select coalesce(jsonb_object_agg(a.key, jsonb_strip_nulls(jsonb_build_object(
     'state', case when a.value ->> 'state' ~ '^[a-z_]{1,30}$' then a.value -> 'state' end,
-    'found', case when jsonb_typeof(a.value -> 'found') = 'number' then a.value -> 'found' end,
-    'elapsed_ms', case when jsonb_typeof(a.value -> 'elapsed_ms') = 'number' then a.value -> 'elapsed_ms' end))), '{}')
+    'found', case when remem._is_plain_number(a.value -> 'found') then a.value -> 'found' end,
+    'elapsed_ms', case when remem._is_plain_number(a.value -> 'elapsed_ms') then a.value -> 'elapsed_ms' end))), '{}')
   from jsonb_each(case when jsonb_typeof(arms) = 'object' then arms else '{}' end) a
   where a.key ~ '^[a-z_]{1,30}$' and jsonb_typeof(a.value) = 'object'
 $$;
@@ -20,7 +29,7 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
   select coalesce(jsonb_object_agg(t.key, t.value), '{}')
   from jsonb_each(case when jsonb_typeof(timings) = 'object' then timings else '{}' end) t
-  where t.key ~ '^[a-z_]{1,40}$' and jsonb_typeof(t.value) = 'number'
+  where t.key ~ '^[a-z_]{1,40}$' and remem._is_plain_number(t.value)
 $$;
 comment on function remem._stage_times(jsonb) is 'Milliseconds by stage, and nothing else.';
 
@@ -42,7 +51,7 @@ begin
     arms, timings, memory_ids)
   values (workspace, clock_timestamp(), v_recall_id, tier, remem._caller(), session_ref, k, returned,
     sha256(convert_to(coalesce(query, ''), 'UTF8')), case when log_text then query end,
-    array(select d from unnest(degraded) d where d ~ '^[a-z_]{1,40}$'),
+    array(select d from unnest(degraded) d where d ~ '^[a-z_]{1,40}(:[a-z_]{1,30})?$'),
     remem._arm_states(arms), remem._stage_times(timings), coalesce(memory_ids, '{}'));
   return v_recall_id;
 end
@@ -122,6 +131,7 @@ declare
   v_tier text;
   v_token text;
   v_cache jsonb := '{}';
+  v_log jsonb := '{}';
   v_failures text[] := '{}';
   v_times jsonb := '{}';
 begin
@@ -178,17 +188,21 @@ begin
   v_times := v_times || jsonb_build_object('total', round(extract(epoch from clock_timestamp() - v_started)::numeric * 1000, 3));
   if (v_own -> 'log')::boolean then
     begin
-      perform remem._log_recall(workspace, v_tier, k, coalesce((v_answer ->> 'returned')::int, jsonb_array_length(v_answer -> 'hits'), 0), query,
+      v_log := '{"log": {"state": "written"}}';
+      if remem._log_recall(workspace, v_tier, k, coalesce((v_answer ->> 'returned')::int, jsonb_array_length(v_answer -> 'hits'), 0), query,
         array(select jsonb_array_elements_text(coalesce(v_answer -> 'degraded', '[]'))) || v_failures, v_answer -> 'arms', v_times,
         array(select (h ->> 'memory_id')::uuid from jsonb_array_elements(coalesce(v_answer -> 'hits', '[]')) h),
-        v_options ->> 'session_ref', (v_own -> 'log_text')::boolean);
+        v_options ->> 'session_ref', (v_own -> 'log_text')::boolean) is null then
+        v_log := '{"log": {"state": "skipped", "reason": "read_only"}}';
+      end if;
     exception when others then  -- a log that cannot be written costs no answer
+      v_log := '{"log": {"state": "failed"}}';
       v_failures := array_append(v_failures, 'log_failed');
     end;
   end if;
-  return v_answer || jsonb_build_object('tier', v_tier, 'cache', v_cache, 'timings', v_times, 'token', v_token,
+  return v_answer || v_log || jsonb_build_object('tier', v_tier, 'cache', v_cache, 'timings', v_times, 'token', v_token,
     'degraded', coalesce(v_answer -> 'degraded', '[]') || to_jsonb(v_failures));
 end
 $$;
 comment on function remem.recall_cached(text, text, real[], int, jsonb) is
-  'The same recall through its tiers, as JSON like recall_explain''s with "tier": hot (this question was asked before), warm (one with a vector of cosine 0.95 or more, the same numbers, identifiers and phrases, and the same options) or cold. An answer is served again for at most five minutes and only while nothing in the workspace changed. Writes the cache and one row of the log, nothing in a read-only transaction; in a transaction that has written, every answer is cold. More options: cache (auto, exact: no warm tier, off), log (true), log_text (false), token (of an earlier answer to this question: if that still holds, the reply is {"unchanged": true} without hits).';
+  'The same recall through its tiers, as JSON like recall_explain''s with "tier": hot (this question was asked before), warm (one with a vector of cosine 0.95 or more, the same numbers, identifiers and phrases, and the same options) or cold. An answer is served again for at most five minutes and only while nothing in the workspace changed. Writes the cache and one row of the log, nothing in a read-only transaction and on a standby ("cache" and "log" say what became of either); in a transaction that has written, every answer is cold. More options: cache (auto, exact: no warm tier, off), log (true), log_text (false), token (of an earlier answer to this question: if that still holds, the reply is {"unchanged": true} without hits).';

@@ -29,6 +29,7 @@ from remem_pg.cli.lifecycle import (
     unpin,
 )
 from remem_pg.cli.memories import count, get, list_, recall, remember
+from remem_pg.cli.operating import doctor, maintain
 from remem_pg.cli.plpython_commands import install_plpython, uninstall_plpython
 from remem_pg.cli.reembedding import reembed, spaces, worker
 from remem_pg.cli.serving import serve, version
@@ -103,6 +104,8 @@ register(app, "restore", restore)
 register(app, "reembed", reembed)
 register(app, "worker", worker)
 register(app, "spaces", spaces)
+register(app, "doctor", doctor)
+register(app, "maintain", maintain)
 register(app, "workspaces", workspaces)
 register(app, "language", language)
 register(app, "reindex-text", reindex_text)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
-BATCH_LINES = 500
-BATCH_BYTES = 4 * 1024 * 1024
+from remem_pg import json_line
+from remem_pg.json_line import BATCH_BYTES, BATCH_LINES
+
 MAX_LINE = 16 * 1024 * 1024
 
 
@@ -47,21 +47,9 @@ def read_lines(stream: IO[bytes], first: int = 1) -> Iterator[Line]:
 
 def _parse(number: int, raw: bytes) -> Line:
     try:
-        text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-        item = json.loads(text, parse_constant=_refuse_constant)
-    except UnicodeDecodeError as error:
-        return Line(number, len(raw), problem=f"not UTF-8 at byte {error.start}")
-    except RecursionError:
-        return Line(number, len(raw), problem="nested too deeply")
-    except ValueError as error:
-        return Line(number, len(raw), problem=f"not JSON: {error}")
-    if not isinstance(item, dict):
-        return Line(number, len(raw), problem="not a JSON object")
-    return Line(number, len(raw), item=item)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
+        return Line(number, len(raw), item=json_line.parse(number, raw))
+    except json_line.NotAnObject as problem:
+        return Line(number, len(raw), problem=str(problem))
 
 
 def batches(lines: Iterator[Line]) -> Iterator[list[Line]]:

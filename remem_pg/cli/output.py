@@ -27,7 +27,7 @@ DEGRADED: dict[str, str] = {
     "no_lexemes": "the question has no searchable word, so only vectors were compared. "
     "Add a telling word.",
     "stale_rows": "some memories have no vector in the current space and were found by words "
-    "only. Writing them again with the current model gives them one.",
+    "only. remem reembed gives them one.",
     "analyser_mix": "some memories were indexed under other text rules, so their word scores are "
     "less exact. Index them anew with remem reindex-text.",
     "rerank_failed": "the reranker failed or took too long, so the hits stand as they were found. "
@@ -35,6 +35,17 @@ DEGRADED: dict[str, str] = {
     "expansion_failed": "the texts that should widen the question could not be had, so the "
     "question was asked alone.",
     "hook_failed": "a function of yours around the routing failed and was left out.",
+    "arm_failed": "one way of searching failed and the others answered. remem explain says why.",
+    "arm_pending": "one way of searching had no time left and the others answered. Give the "
+    "question a longer deadline_ms, or none.",
+    "graph_failed": "links between memories could not be followed, so what hits lead to is "
+    "missing. remem explain says why.",
+    "cache_failed": "kept answers could not be read or written, so this one was computed. "
+    "remem doctor may say why.",
+    "log_failed": "the answer is whole, but its row in the log could not be written. "
+    "remem doctor may say why.",
+    "out_of_scope": "the server sent memories of another owner, which were taken out. "
+    "remem migrate brings a database of an older version up to date.",
     "unknown_workspace": "nothing was ever stored in this workspace. Check -w, or store the first "
     "memory with remem remember.",
 }
@@ -185,4 +196,5 @@ def _spoken(record: Any) -> str:
 
 def degraded_lines(codes: Iterable[str]) -> list[str]:
     """One sentence per degraded state: its name, what it means, what to do."""
-    return [f"{code}: {DEGRADED.get(code, 'see docs/cli.md.')}" for code in codes]
+    named = ((code, code.partition(":")[0]) for code in codes)  # arm_failed:vector
+    return [f"{code}: {DEGRADED.get(name, 'see docs/recall.md.')}" for code, name in named]

@@ -23,10 +23,11 @@ INTERRUPTED = 130
 
 EXIT_CODES: dict[int, str] = {
     OK: "done",
-    REFUSED: "refused or not found: a typed error says why",
+    REFUSED: "refused or not found: a typed error says why; doctor: an error",
     USAGE: "wrong usage",
     UNREACHABLE: "no server, or Remem is not installed in the database",
-    PARTIAL: "partly done: some items were refused (import --on-error report)",
+    PARTIAL: "partly done: some items were refused (import --on-error report), or something is "
+    "left to do; doctor: warnings",
     INTERRUPTED: "interrupted",
 }
 EPILOG = "Exit codes: " + ". ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."

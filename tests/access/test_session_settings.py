@@ -134,7 +134,7 @@ def readers(conn: Connection) -> list[Door]:
     names |= {"list_continuity_phrases", "list_generic_words", "catalog_without_embedding"}
     names |= {"links_between", "topic_memories"}
     names |= {"links_between"}
-    names |= {"embedding_backlog", "embedding_work", "list_spaces", "space_index"}
+    names |= {"embedding_backlog", "embedding_work", "list_spaces", "space_index", "doctor"}
     names |= {"list_grants", "list_workspaces"}
     found = [door for door in doors(conn) if door.name in names]
     assert len(found) == len(names)

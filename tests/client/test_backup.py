@@ -177,7 +177,11 @@ def test_of_several_programs_the_one_of_the_servers_release_is_taken(
     places = [tmp_path / release for release in ("15.2", "18.1", "17.4")]
     monkeypatch.setattr(pg_clients, "_directories", lambda: iter(places))
     assert pg_clients.find_program("pg_dump", 16) == tmp_path / "17.4" / "pg_dump"
-    assert [p.parent.name for p in pg_clients.has_program("pg_dump", 0)] == ["15.2", "17.4", "18.1"]
+    assert [p.parent.name for p in pg_clients.programs_named("pg_dump", 0)] == [
+        "15.2",
+        "17.4",
+        "18.1",
+    ]
 
 
 def test_a_password_is_never_an_argument() -> None:

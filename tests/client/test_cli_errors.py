@@ -18,6 +18,7 @@ import pytest
 from remem_pg.cli import output
 from remem_pg.cli import settings as conf
 from tests.client.cli_runner import Cli
+from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -165,9 +166,7 @@ def test_an_interrupt_is_code_130(cli: Cli) -> None:
 
 
 def wait_for_rows(cli: Cli, wanted: int) -> None:
-    deadline = time.monotonic() + 60
-    while cli.json("count")["count"] < wanted:
-        assert time.monotonic() < deadline, "the first batch never arrived"
+    until(lambda: cli.json("count")["count"] >= wanted, 60, "the first batch never arrived")
 
 
 def test_piped_output_has_no_escape_sequences(cli: Cli) -> None:
@@ -232,18 +231,14 @@ def test_tables_fit_eighty_columns(cli: Cli) -> None:
         assert max(widths) <= 80
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "no_embedding",
-        "space_mismatch",
-        "zero_vector",
-        "no_lexemes",
-        "stale_rows",
-        "analyser_mix",
-        "unknown_workspace",
-    ],
-)
+def test_the_page_and_the_command_line_know_the_same_degraded_states() -> None:
+    _, _, section = (ROOT / "docs" / "recall.md").read_text().partition("## Degraded states")
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    named = {code.partition(":")[0] for cell in cells for code in re.findall("`([^`]+)`", cell)}
+    assert named == set(output.DEGRADED)
+
+
+@pytest.mark.parametrize("code", [*output.DEGRADED, "arm_failed:vector"])
 def test_every_degraded_state_says_what_to_do(code: str) -> None:
     (line,) = output.degraded_lines([code])
     assert line.startswith(f"{code}: ")

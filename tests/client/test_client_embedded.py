@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from remem_pg import AsyncRemem, Remem, embedded
+from tests.support.embedded import runs
 from tests.support.places import new_directory
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -38,18 +39,10 @@ def kill_server(data_dir: Path) -> None:
     assert pid is not None
     sessions = [int(n) for n in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + 30
-    while any(running(session) for session in sessions):
-        assert time.monotonic() < deadline, "a session outlived its server"
-        time.sleep(0.01)
-
-
-def running(pid: int) -> bool:
-    """Whether the process works; one that nobody has waited for yet does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    until(
+        lambda: not any(runs(session) for session in sessions),
+        why="a session outlived its server",
+    )
 
 
 def test_the_embedded_server_is_installed_at_the_first_call_and_survives_a_crash(

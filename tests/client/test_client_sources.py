@@ -24,6 +24,7 @@ from remem_pg import (
     TenantNotSet,
     wire,
 )
+from tests.support.waiting import until
 
 
 def backends(su: psycopg.Connection[Any], database: str) -> list[int]:
@@ -42,9 +43,7 @@ def kill(su: psycopg.Connection[Any], database: str) -> None:
 
 
 def wait_until_gone(su: psycopg.Connection[Any], database: str) -> None:
-    deadline = time.monotonic() + 10
-    while backends(su, database):
-        assert time.monotonic() < deadline
+    until(lambda: not backends(su, database))
 
 
 # nothing before the first call

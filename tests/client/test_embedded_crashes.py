@@ -14,7 +14,8 @@ import pytest
 from remem_pg import embedded, pg_programs
 from remem_pg.embedded import EmbeddedServer, ensure_running
 from remem_pg.pg_programs import Programs
-from tests.support.embedded import HOLDER, SERVER, answer, leave, line, runs, wait_for
+from tests.support.embedded import HOLDER, SERVER, answer, leave, line, runs
+from tests.support.waiting import until
 
 
 def test_the_server_lives_as_long_as_its_last_user(
@@ -41,7 +42,7 @@ def test_a_killed_user_does_not_keep_the_server_for_ever(
     with EmbeddedServer(data_dir) as server:
         pid = server.pid
         assert server.dsn == dsn
-    wait_for(lambda: not runs(pid))
+    until(lambda: not runs(pid))
 
 
 def test_a_killed_server_is_replaced_at_once_in_the_same_process(data_dir: Path) -> None:
@@ -161,7 +162,7 @@ def test_serve_leaves_the_server_to_others_and_restarts_a_dead_one(
         old = server.pid
         assert old is not None
         os.kill(old, signal.SIGKILL)
-        wait_for(lambda: server.alive() and server.pid != old)
+        until(lambda: server.alive() and server.pid != old)
         child.send_signal(signal.SIGTERM)
         assert line(child) == "stopped False"
         assert answer(dsn) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from remem_pg import install
 from tests.migration.catalog import installation
 from tests.server import Server
+from tests.support.waiting import until
 
 Connection = psycopg.Connection[Any]
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,10 +34,7 @@ def waiting(conn: Connection) -> int:
 
 def wait_for(conn: Connection, sessions: int) -> None:
     """Return when so many installers wait, so that they really start at once."""
-    deadline = time.monotonic() + 60
-    while waiting(conn) < sessions:
-        assert time.monotonic() < deadline, f"{waiting(conn)} of {sessions} installers arrived"
-        conn.execute("select pg_stat_clear_snapshot()")
+    until(lambda: waiting(conn) >= sessions, 60, f"fewer than {sessions} installers arrived")
 
 
 @pytest.fixture

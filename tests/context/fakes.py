@@ -96,19 +96,7 @@ class Client(ContextMethods):
         self._context_settings = ContextSettings(**settings)
 
     def _drive(self, flow: Any) -> Any:
-        try:
-            step = next(flow)
-            while True:
-                try:
-                    answer = self._perform(step)
-                except Exception as error:
-                    step = flow.throw(error)
-                else:
-                    step = flow.send(answer)
-        except StopIteration as done:
-            return done.value
-        finally:
-            flow.close()
+        return steps.carry(flow, self._perform)
 
     def _perform(self, step: Any) -> Any:
         match step:
@@ -138,19 +126,7 @@ class AsyncClient(AsyncContextMethods):
         self._context_settings = ContextSettings(**settings)
 
     async def _drive(self, flow: Any) -> Any:
-        try:
-            step = next(flow)
-            while True:
-                try:
-                    answer = await self._perform(step)
-                except Exception as error:
-                    step = flow.throw(error)
-                else:
-                    step = flow.send(answer)
-        except StopIteration as done:
-            return done.value
-        finally:
-            flow.close()
+        return await steps.carry_async(flow, self._perform)
 
     async def _perform(self, step: Any) -> Any:
         match step:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -14,6 +12,7 @@ import pytest
 from remem_pg import AsyncRemem, InvalidArgument, Remem
 from tests.support.jobs import Shares, coverage, current
 from tests.support.memories import Connection, remember, remember_many
+from tests.support.waiting import until
 
 
 class Slow(Shares):
@@ -31,11 +30,9 @@ class Slow(Shares):
         return super().embed(texts)
 
 
-def until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to pass"
-        time.sleep(0.02)
+def ended(client: Remem) -> None:
+    """Returns when what a recall began in a thread, if it did, has ended."""
+    until(lambda: not client._after_recall._threads)
 
 
 def pending(db: Connection, workspace: str = "w") -> int:
@@ -49,7 +46,7 @@ def test_a_recall_lets_a_batch_be_embedded(old: Remem, db: Connection, db_dsn: s
         assert "stale_rows" in client.recall("memory 3").degraded
         until(lambda: pending(db) == 6)  # one batch of 64, no more
         client.recall("memory 3")
-        time.sleep(0.3)
+        ended(client)
     assert pending(db) == 6
 
 
@@ -80,7 +77,7 @@ def test_the_cooldown_is_each_workspaces_own(old: Remem, db: Connection, db_dsn:
         until(lambda: pending(db) == pending(db, "v") == 0)
         remember(db, "w", "without another vector")
         client.recall("memory")
-        time.sleep(0.3)
+        ended(client)
         assert pending(db) == 1
     with Remem(db_dsn, workspace="w", embedding=Shares("old", 0), reembed_cooldown=0) as client:
         client.recall("memory")
@@ -90,7 +87,7 @@ def test_the_cooldown_is_each_workspaces_own(old: Remem, db: Connection, db_dsn:
 def test_it_is_off_unless_asked_for(old: Remem, db: Connection) -> None:
     remember(db, "w", "without")
     old.recall("memory")
-    time.sleep(0.3)
+    ended(old)
     assert pending(db) == 1
 
 
@@ -127,7 +124,7 @@ def test_a_workspace_of_the_built_in_hash_is_moved_to_the_clients_model(
     # and no other model moves it from there
     with Remem(db_dsn, workspace="w", embedding=Shares("third", 0), reembed_cooldown=0) as client:
         client.recall("memory")
-        time.sleep(0.3)
+        ended(client)
     assert current(db) == "new"
 
 
@@ -136,7 +133,7 @@ def test_a_connection_of_the_callers_own_is_left_alone(old: Remem, db: Connectio
     with psycopg.connect(db.info.dsn, autocommit=True) as conn:
         client = Remem(conn, workspace="w", embedding=Shares("old", 0), reembed_cooldown=0)
         assert client.recall("memory")
-        time.sleep(0.3)
+        ended(client)
     assert pending(db) == 1
 
 

@@ -18,6 +18,7 @@ from remem_pg import EmbeddingUnavailable, NoAccess, Remem, Worker
 from tests.support.consistency import problems
 from tests.support.jobs import Shares, coverage, current, drain, register, start, stored
 from tests.support.memories import Connection, remember, remember_many, value
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -34,13 +35,6 @@ with Remem(sys.argv[1], workspace="w", embedding=Shares("new", 1)) as memory:
 def begin(new: Remem) -> None:
     """Starts the move to the new model and embeds one text."""
     new.reembed(limit=1, batch_size=1)
-
-
-def until(condition: Callable[[], bool], seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to pass"
-        time.sleep(0.02)
 
 
 def as_stored(model: Shares, text: str) -> Any:
@@ -185,7 +179,7 @@ def test_workers_killed_at_random_leave_one_true_vector_for_each_memory(
     old.remember_many([{"body": f"more {n}", "ref": f"m{n}"} for n in range(150)])
     begin(new)
     randoms = random.Random(5)
-    for turn in range(8):
+    for turn in range(20):
         child = spawn()
         time.sleep(randoms.uniform(0.01, 0.25))
         old.remember(f"more {turn}, while it worked", ref=f"m{turn}")

@@ -10,6 +10,7 @@ import pytest
 from psycopg import sql
 
 from tests.server import OWNER, Server
+from tests.support.dumps import Programs, fitting_programs
 
 Connection = psycopg.Connection[Any]
 
@@ -57,3 +58,9 @@ def bare(bare_database: str) -> Iterator[Connection]:
     """The owner's connection to a database that has pgvector and nothing else, in autocommit."""
     with psycopg.connect(bare_database, autocommit=True) as conn:
         yield conn
+
+
+@pytest.fixture(scope="session")
+def programs(server: Server) -> Programs:
+    """`programs("pg_dump", ...)`: a program of the server's release or a later one."""
+    return fitting_programs(server)

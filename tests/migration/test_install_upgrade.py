@@ -16,18 +16,18 @@ from tests.migration.catalog import installation
 Connection = psycopg.Connection[Any]
 LANDED = sorted((Path(__file__).parent / "landed").glob("*.sql.gz"))
 
+WRITTEN = """
+    select remem.remember('acme', 'We retry three times, then page.', ref => 'retries');
+    select remem.remember('acme', 'We retry five times, then page.', ref => 'retries');
+    select remem.remember('acme', 'ERR_4071 means that a disk is full.', ref => 'disk')
+"""
+
 
 @pytest.fixture(params=LANDED, ids=lambda path: path.name)
 def landed(request: pytest.FixtureRequest, bare: Connection) -> Iterator[Connection]:
     """A database with a landed version and two memories that it wrote."""
     bare.execute(gzip.decompress(request.param.read_bytes()))
-    bare.execute(
-        """
-        select remem.remember('acme', 'We retry three times, then page.', ref => 'retries');
-        select remem.remember('acme', 'We retry five times, then page.', ref => 'retries');
-        select remem.remember('acme', 'ERR_4071 means that a disk is full.', ref => 'disk')
-        """
-    )
+    bare.execute(WRITTEN)
     yield bare
 
 
@@ -84,3 +84,122 @@ def test_filters_see_of_older_memories_what_they_see_of_new_ones(landed: Connect
     flags = landed.execute("select workspace, scoped from remem.workspace order by 1").fetchall()
     assert flags == [("acme", False), ("owned", True)]
     assert landed.execute("select count(*) from remem.recall('owned', 'host')").fetchone() == (0,)
+
+
+# -- a database in use -----------------------------------------------------------------------------
+
+# What both landed versions could be asked; each has a memory that answers it best.
+QUESTIONS = (
+    "how often do we retry?",
+    "what did Ana say about the deployment?",
+    "who is called Turing?",
+    "ERR_4071",
+    "which port does the staging database listen on?",
+    "納期はいつですか",
+)
+
+
+def fill(conn: Connection) -> None:
+    """Two workspaces with versions, a conversation, scripts, vectors, grants and settings."""
+    for workspace in ("acme", "記憶"):
+        bodies = [
+            ("The office cat is called Turing.", "cat", None, None),
+            ("The deployment is on Tuesday.", "deploy", "standup", "Ana"),
+            ("Then I will be away.", "away", "standup", "Ben"),
+            ("納期は金曜日です。", "due", None, None),
+            ("The log says ERR_4071 when the disk is full.", "log", None, None),
+            ("The staging database listens on port 5433.", "port", None, None),
+        ]
+        bodies += [(f"Note {n} about topic {n % 7}.", f"note{n}", None, None) for n in range(40)]
+        bodies += [(f"We retry {n} times, then page.", "retries", None, None) for n in (3, 5)]
+        for body, ref, session, speaker in bodies:
+            conn.execute(
+                "select remem.remember(%s, %s, ref => %s, session_ref => %s, speaker => %s, "
+                "tags => '{a,b}', metadata => '{\"n\": 1}')",
+                (workspace, body, ref, session, speaker),
+            )
+    conn.execute("select remem.grant_access('pg_monitor', 'acme', 'write')")
+    conn.execute(
+        'select remem.register_space(\'{"name": "n", "backend": "b", "asset": "a", '
+        '"dimensions": 2}\')'
+    )
+
+
+def answers(conn: Connection) -> dict[str, list[str]]:
+    """The refs of each question, best first."""
+    return {
+        f"{workspace}: {question}": [
+            ref
+            for (ref,) in conn.execute(
+                "select ref from remem.recall(%s, %s, k => 5)", (workspace, question)
+            )
+        ]
+        for workspace in ("acme", "記憶")
+        for question in QUESTIONS
+    }
+
+
+# What later versions added inside a column.
+SINCE = {"attrs": "attrs - '{created_at,freshness}'::text[] as attrs"}
+
+
+def rows(conn: Connection, like: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Every row of every table; only the tables and columns of ``like``, where it is given."""
+    found: dict[str, Any] = {}
+    for (table,) in conn.execute(
+        "select c.relname::text from pg_class c where c.relnamespace = 'remem'::regnamespace "
+        "and c.relkind = 'r' order by 1"
+    ).fetchall():
+        columns = [
+            name
+            for (name,) in conn.execute(
+                "select attname::text from pg_attribute where attrelid = ('remem.' || %s)::regclass"
+                " and attnum > 0 and not attisdropped order by 1",
+                (table,),
+            )
+        ]
+        if like is not None:
+            if table not in like:
+                continue
+            columns = [name for name in columns if name in like[table][0]]
+        chosen = ", ".join(SINCE.get(name, name) for name in columns)
+        found[table] = (
+            columns,
+            conn.execute(f"select {chosen} from remem.{table}".encode()).fetchall(),
+        )
+    return found
+
+
+# What an upgrade is there to change: the ledger, the version, rows that a newer version brings.
+CHANGES = {"schema_migration", "setting", "source_class", "route", "embedding_space"}
+
+
+def test_an_upgrade_keeps_every_row_and_every_best_answer(landed: Connection) -> None:
+    fill(landed)
+    before, asked = rows(landed), answers(landed)
+    install.migrate(landed)
+    after = rows(landed, like=before)
+    assert after.keys() == before.keys()
+    for table in before.keys() - CHANGES:
+        assert after[table][0] == before[table][0], table
+        assert sorted(map(repr, after[table][1])) == sorted(map(repr, before[table][1])), table
+    for table in CHANGES & before.keys():
+        assert len(after[table][1]) >= len(before[table][1]), table
+    # The best answer stays; what comes behind it may be what a newer version ranks there.
+    now = answers(landed)
+    assert {question: refs[0] for question, refs in now.items()} == {
+        question: refs[0] for question, refs in asked.items()
+    }
+
+
+def test_an_upgraded_database_answers_as_one_that_this_version_filled(
+    landed: Connection, db: Connection
+) -> None:
+    fill(landed)
+    install.migrate(landed)
+    db.execute(WRITTEN)
+    fill(db)
+    for conn in (landed, db):
+        for workspace in ("acme", "記憶"):
+            conn.execute("select remem.rebuild_entities(%s)", (workspace,))
+    assert answers(landed) == answers(db)

@@ -177,7 +177,7 @@ def test_a_broken_cache_is_named_and_costs_no_answer(filled: Connection, damage:
 
 
 def test_a_broken_log_is_named_and_costs_no_answer(filled: Connection) -> None:
-    filled.execute("drop table remem.recall_log")
+    filled.execute("drop table remem.recall_log cascade")  # with the view on it
     assert cached(filled)["degraded"] == ["log_failed"]
     assert tier(filled) == "hot"
 

@@ -72,7 +72,7 @@ def seen(hits: list[Any]) -> set[str]:
 
 
 @pytest.mark.covers("RP56", "RP21")
-@pytest.mark.parametrize(("scopes", "expected"), CONTEXTS, ids=str)
+@pytest.mark.parametrize(("scopes", "expected"), CONTEXTS, ids=[str(c) for c, _ in CONTEXTS])
 def test_every_way_to_a_row_stays_within_the_context(
     shared: Connection, scopes: Any, expected: set[str]
 ) -> None:

@@ -51,17 +51,7 @@ class Server:
         self.aborts = False
 
     def drive(self, flow: steps.Flow[Any]) -> Any:
-        try:
-            step = next(flow)
-            while True:
-                try:
-                    answer = self.answer(step)
-                except Exception as exc:
-                    step = flow.throw(exc)
-                else:
-                    step = flow.send(answer)
-        except StopIteration as done:
-            return done.value
+        return steps.carry(flow, self.answer)
 
     def answer(self, step: steps.Step) -> Any:
         match step:

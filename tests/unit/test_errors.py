@@ -37,7 +37,7 @@ def classes() -> list[type[RememError]]:
 
 def test_every_class_is_exported_and_has_a_sentence_of_its_own() -> None:
     summaries = [c.summary() for c in classes()]
-    assert len(set(summaries)) == len(summaries) == 18
+    assert len(set(summaries)) == len(summaries) == 20
     assert {c.__name__ for c in classes()} <= set(errors.__all__)
 
 
@@ -133,6 +133,19 @@ def test_a_missing_object_in_our_own_statement_means_not_installed(state: str) -
 @pytest.mark.parametrize("state", ["08006", "08001", "57P01", "57P02", "57P03"])
 def test_a_server_that_went_away_is_unavailable(state: str) -> None:
     assert isinstance(from_psycopg(FromServer(state)), errors.ServerUnavailable)
+
+
+@pytest.mark.parametrize("state", ["53000", "53100", "53200", "53300"])
+def test_a_server_without_room_is_exhausted_and_says_that_nothing_was_stored(state: str) -> None:
+    error = from_psycopg(FromServer(state))
+    assert isinstance(error, errors.ServerExhausted)
+    assert "nothing of this call was stored" in str(error)
+
+
+def test_writing_where_only_reading_is_possible_names_the_primary() -> None:
+    error = from_psycopg(FromServer("25006"))
+    assert isinstance(error, errors.ReadOnly)
+    assert "primary" in str(error)
 
 
 def test_a_refused_connection_is_unavailable() -> None:

@@ -1,0 +1,55 @@
+"""C26: an upgraded database and a fresh one are the same, as pg_dump sees them; and that is what
+docs/schema.sql says."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from remem_pg import install
+from scripts.docs_schema import normalise
+from scripts.generated import ROOT
+from tests.server import Server
+from tests.support.dumps import fitting_programs
+
+LANDED = sorted((Path(__file__).parents[1] / "migration" / "landed").glob("*.sql.gz"))
+
+
+def dump(server: Server, dsn: str) -> str:
+    done = fitting_programs(server)("pg_dump", "--schema=remem", "--schema-only", "--no-owner", dsn)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def bodies(text: str) -> list[str]:
+    """The lines of a dump that are not of this run."""
+    return [line for line in text.splitlines() if not line.startswith(("\\", "-- Dumped"))]
+
+
+@pytest.mark.parametrize("landed", LANDED, ids=lambda path: path.name)
+def test_a_dump_of_an_upgraded_database_is_that_of_a_fresh_one(
+    server: Server, bare_database: str, db_dsn: str, landed: Path
+) -> None:
+    with psycopg.connect(bare_database, autocommit=True) as conn:
+        conn.execute(gzip.decompress(landed.read_bytes()))
+        before = bodies(dump(server, bare_database))
+        assert install.migrate(conn).applied
+    upgraded, fresh = bodies(dump(server, bare_database)), bodies(dump(server, db_dsn))
+    assert upgraded == fresh
+    assert before != fresh
+
+
+def test_the_page_of_the_schema_is_what_is_installed(server: Server, db_dsn: str) -> None:
+    """Names only: another release of Postgres prints some definitions in other words."""
+    written = (ROOT / "docs" / "schema.sql").read_text()
+    installed = normalise(dump(server, db_dsn))
+    starts = ("CREATE ", "ALTER TABLE", "GRANT ")
+    heads = [
+        sorted(line.split("(")[0] for line in text.splitlines() if line.startswith(starts))
+        for text in (written, installed)
+    ]
+    assert heads[0] == heads[1]
+    assert len(heads[0]) > 300

@@ -12,6 +12,7 @@ from tests.support.memories import Connection
 # What is kept for a while, told about the workspace, or counted anew: no part of its memories.
 TELEMETRY = {
     "recall_log",
+    "recall_day",
     "query_cache",
     "job_run",
     "embedding_claim",

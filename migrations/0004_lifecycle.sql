@@ -82,11 +82,9 @@ create type remem.conflict_candidate as (
 );
 comment on type remem.conflict_candidate is 'Two current memories that say different things of the same attribute of the same subject.';
 
--- The moment that a query is asked about; null = now.
-alter type remem._query add attribute as_of timestamptz;
-
--- What scopes may see (null = all), for what reads more than the candidates.
-alter type remem._query add attribute scope_filter jsonpath;
+-- The moment that a query is asked about (null = now), and what scopes may see (null = all) for what reads more than
+-- the candidates.
+alter type remem._query add attribute as_of timestamptz, add attribute scope_filter jsonpath;
 
 -- Whether a workspace ever had a row that is not global: as long as it had none, no recall has to look whose a row is.
 alter table remem.workspace add column scoped boolean not null default false;
@@ -105,10 +103,6 @@ alter type remem.recall_many_hit add attribute scope text, add attribute scope_r
 
 -- list gained an argument.
 drop function if exists remem.list(text, text, uuid, int);
-
--- Private functions whose results or arguments changed.
-drop function if exists remem._memory_topics(text, bigint[]);
-drop function if exists remem._derived_part(text, real, boolean, bigint);
 
 -- ---- languages: how far the rows of a workspace have been analysed anew
 -- Null: every row has the workspace's analyser. Otherwise a job is due, and rows up to this number are done.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from remem_pg.embedding.base import descriptor_of, fingerprint
 from remem_pg.errors import InvalidArgument
+from remem_pg.scripts import quote_literal
 from remem_pg.version import __version__
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def render(
         packages=ascii([str(path) for path in packages]),
         arguments=ascii(model.arguments),
     )
-    literal = "'" + json.dumps(descriptor).replace("'", "''") + "'"
+    literal = quote_literal(json.dumps(descriptor))
     extra = ""
     if default_space:
         extra += f"select remem.activate_space('{fingerprint(descriptor)}');\n"

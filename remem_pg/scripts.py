@@ -40,7 +40,7 @@ class Script:
     @property
     def ledger_row(self) -> str:
         """The statement that records that this migration ran."""
-        values = f"{self.version}, {_quote_literal(self.name)}, {_quote_literal(self.sha256)}"
+        values = f"{self.version}, {quote_literal(self.name)}, {quote_literal(self.sha256)}"
         return f"insert into remem.schema_migration (version, name, sha256) values ({values});"
 
 
@@ -72,7 +72,8 @@ def functions() -> tuple[tuple[str, str], ...]:
     return tuple(_read("sql"))
 
 
-def _quote_literal(text: str) -> str:
+def quote_literal(text: str) -> str:
+    """The text as a literal of SQL, under standard_conforming_strings."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -98,7 +99,7 @@ def statements(vector_schema: str, applied: frozenset[int]) -> Iterator[tuple[st
 def version_row() -> str:
     """The statement that records the version and the compatibility number."""
     settings = ", ".join(
-        f"({_quote_literal(n)}, {_quote_literal(v)})"
+        f"({quote_literal(n)}, {quote_literal(v)})"
         for n, v in (("version", VERSION), ("compatibility", str(COMPATIBILITY)))
     )
     return (

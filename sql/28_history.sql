@@ -60,30 +60,45 @@ create or replace function remem.conflicts(workspace text, "limit" int default 5
 language plpgsql stable security definer
 set search_path = pg_catalog, remem, pg_temp
 as $$
+declare
+  c_newest constant int := 200;  -- of what is said of one attribute: pairs grow with the square
 begin
   perform remem._authorize(workspace, 'read');
   if "limit" is null or "limit" not between 1 and 1000 then
     perform remem._raise('RM001', jsonb_build_object('argument', 'limit', 'value', "limit", 'limit', 1000), 'Between 1 and 1000');
   end if;
   return query
+    -- Each subject is folded once; pairs are made within what is said of one attribute of one subject only.
+    with said as materialized (
+      select m.memory_no, e.name, remem._fold(m.subject) as subject, m.scope, coalesce(m.scope_ref, '') as scope_ref, m.fingerprint,
+        tstzrange(m.valid_from, m.valid_to) as holds
+      from remem.memory_entity e
+      cross join lateral (select x.* from remem.memory x where x.workspace = e.workspace and x.memory_no = e.memory_no offset 0) m
+      where e.workspace = conflicts.workspace and e.name >= '=' and e.name < '>' and (m.valid_to is null or m.valid_to > now())
+    ), ranked as materialized (
+      select s.*, row_number() over (partition by s.name, s.subject, s.scope, s.scope_ref order by s.memory_no desc) as place from said s
+    ), pairs as materialized (
+      select p.a_no, p.b_no
+      from (
+        select a.memory_no as a_no, b.memory_no as b_no
+        from ranked a
+        join ranked b on b.name = a.name and b.subject = a.subject and b.scope = a.scope and b.scope_ref = a.scope_ref
+        where b.memory_no < a.memory_no and b.fingerprint <> a.fingerprint and b.holds && a.holds and greatest(a.place, b.place) <= c_newest
+      ) p
+      where not exists (select from remem.relation r
+        where r.workspace = conflicts.workspace and r.src_no in (p.a_no, p.b_no) and r.dst_no in (p.a_no, p.b_no)
+          and r.kind in ('not_conflict', 'compatible'))
+      order by p.a_no desc, p.b_no desc limit "limit"
+    )
     select a.subject, a.attribute, a.memory_id, a.ref, a.body, b.memory_id, b.ref, b.body,
       (select min(r.kind) from remem.relation r
-        where r.workspace = conflicts.workspace and r.src_no in (a.memory_no, b.memory_no) and r.dst_no in (a.memory_no, b.memory_no)
+        where r.workspace = conflicts.workspace and r.src_no in (p.a_no, p.b_no) and r.dst_no in (p.a_no, p.b_no)
           and r.kind in ('contradicts', 'conflicts_with'))
-    from remem.memory_entity e
-    join remem.memory a on a.workspace = e.workspace and a.memory_no = e.memory_no
-    join remem.memory_entity o on o.workspace = e.workspace and o.name = e.name and o.memory_no < e.memory_no
-    join remem.memory b on b.workspace = o.workspace and b.memory_no = o.memory_no
-    where e.workspace = conflicts.workspace and e.name >= '=' and e.name < '>'
-      and a.fingerprint <> b.fingerprint and remem._fold(a.subject) = remem._fold(b.subject)
-      and a.scope = b.scope and a.scope_ref is not distinct from b.scope_ref
-      and tstzrange(a.valid_from, a.valid_to) && tstzrange(b.valid_from, b.valid_to)
-      and (a.valid_to is null or a.valid_to > now()) and (b.valid_to is null or b.valid_to > now())
-      and not exists (select from remem.relation r
-        where r.workspace = conflicts.workspace and r.src_no in (a.memory_no, b.memory_no) and r.dst_no in (a.memory_no, b.memory_no)
-          and r.kind in ('not_conflict', 'compatible'))
-    order by a.memory_no desc, b.memory_no desc limit "limit";
+    from pairs p
+    cross join lateral (select x.* from remem.memory x where x.workspace = conflicts.workspace and x.memory_no = p.a_no offset 0) a
+    cross join lateral (select x.* from remem.memory x where x.workspace = conflicts.workspace and x.memory_no = p.b_no offset 0) b
+    order by p.a_no desc, p.b_no desc;
 end
 $$;
 comment on function remem.conflicts(text, int) is
-  'Pairs of current memories of one scope that say different things of the same attribute of the same subject, the newest first, for somebody to decide: supersede or correct one of them, or relate them as not_conflict. linked: contradicts or conflicts_with where somebody said so. Nothing is decided here.';
+  'Pairs of current memories of one scope that say different things of the same attribute of the same subject, the newest first and among the newest 200 that speak of it, for somebody to decide: supersede or correct one of them, or relate them as not_conflict. linked: contradicts or conflicts_with where somebody said so. Nothing is decided here.';

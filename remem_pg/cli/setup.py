@@ -24,13 +24,14 @@ from remem_pg.cli.connect import (
 from remem_pg.cli.embeddings import Source, bar
 from remem_pg.cli.output import clean, counted
 from remem_pg.cli.settings import Settings, print_json
+from remem_pg.scripts import quote_literal
 
 if TYPE_CHECKING:
     from remem_pg.errors import EmbeddingUnavailable
     from remem_pg.install import InstallPlan
     from remem_pg.models import SpaceInfo
 
-_PASTE = "select rank, score, body from remem.recall('{workspace}', 'what do we know?');"
+_PASTE = "select rank, score, body from remem.recall({workspace}, 'what do we know?');"
 
 
 def init(
@@ -89,7 +90,7 @@ def init(
     document["embedding"] |= {"kept": kept, "before": before and before.name}
     if strict:
         _make_strict(where.dsn)
-    paste = _PASTE.format(workspace=(settings.workspace or "").replace("'", "''"))
+    paste = _PASTE.format(workspace=quote_literal(settings.workspace or ""))
     if settings.json:
         document |= {"report": report, "space": space, "paste": paste}
         print_json(document | ({"tenant": _tenant_lines(settings)} if strict else {}))
@@ -201,11 +202,11 @@ def _make_strict(dsn: str) -> None:
 
 def _tenant_lines(settings: Settings) -> list[str]:
     """How a transaction names its workspace, as statements to paste."""
-    name = (settings.workspace or "").replace("'", "''")
+    name = quote_literal(settings.workspace or "")
     return [
         "begin;",
-        f"select set_config('remem.workspace', '{name}', true);",
-        f"select rank, score, body from remem.recall('{name}', 'what do we know?');",
+        f"select set_config('remem.workspace', {name}, true);",
+        f"select rank, score, body from remem.recall({name}, 'what do we know?');",
         "commit;",
     ]
 

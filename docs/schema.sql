@@ -126,8 +126,6 @@ CREATE TYPE remem._import_memory AS (
 	forgotten_why text
 );
 
-COMMENT ON TYPE remem._import_memory IS 'A memory of an export between reading and writing.';
-
 CREATE TYPE remem._memory_evidence AS (
 	memory_no bigint,
 	memory_id uuid,
@@ -1114,8 +1112,6 @@ CREATE FUNCTION remem._is_live_memory(workspace text, memory_no bigint) RETURNS 
 
 CREATE FUNCTION remem._is_number(value jsonb, least_value numeric, most numeric) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._is_plain_number(value jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
-
 CREATE FUNCTION remem._is_repeatable(document jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._is_small_space(space_no integer) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
@@ -1565,197 +1561,197 @@ CREATE FUNCTION remem._worth(importance real, confidence real, pinned boolean, s
 
 CREATE FUNCTION remem._xml_line(text text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem.activate_space(space text, workspace text DEFAULT NULL::text, allow_missing integer DEFAULT 0) RETURNS remem.space_info LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.activate_space(space text, workspace text DEFAULT NULL::text, allow_missing integer DEFAULT 0) RETURNS remem.space_info LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.build_space_index(workspace text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.build_space_index(workspace text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.cancel_reembed(workspace text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.cancel_reembed(workspace text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.catalog_without_embedding(workspace text, "limit" integer DEFAULT 100) RETURNS SETOF remem.catalog_text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.catalog_without_embedding(workspace text, "limit" integer DEFAULT 100) RETURNS SETOF remem.catalog_text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.claim_embeddings(workspace text, space text DEFAULT NULL::text, "limit" integer DEFAULT 25, lease interval DEFAULT '00:15:00'::interval, run_id uuid DEFAULT NULL::uuid) RETURNS SETOF remem.embedding_job LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.claim_embeddings(workspace text, space text DEFAULT NULL::text, "limit" integer DEFAULT 25, lease interval DEFAULT '00:15:00'::interval, run_id uuid DEFAULT NULL::uuid) RETURNS SETOF remem.embedding_job LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.complete_embeddings(workspace text, claim_id uuid, item_nos integer[], embeddings real[]) RETURNS SETOF remem.embedding_outcome LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.complete_embeddings(workspace text, claim_id uuid, item_nos integer[], embeddings real[]) RETURNS SETOF remem.embedding_outcome LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.configure(name text, value text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.configure(name text, value text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.conflicts(workspace text, "limit" integer DEFAULT 50) RETURNS SETOF remem.conflict_candidate LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.conflicts(workspace text, "limit" integer DEFAULT 50) RETURNS SETOF remem.conflict_candidate LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.correct(workspace text, body text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text, reason text DEFAULT NULL::text, changes jsonb DEFAULT '{}'::jsonb, embedding real[] DEFAULT NULL::real[], space text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET extra_float_digits TO '1';
+CREATE FUNCTION remem.correct(workspace text, body text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text, reason text DEFAULT NULL::text, changes jsonb DEFAULT '{}'::jsonb, embedding real[] DEFAULT NULL::real[], space text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET extra_float_digits TO '1' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.count(workspace text, filter text DEFAULT NULL::text) RETURNS bigint LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.count(workspace text, filter text DEFAULT NULL::text) RETURNS bigint LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.count_words(workspace text) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.count_words(workspace text) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.create_workspace(workspace text, language text DEFAULT 'english'::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.create_workspace(workspace text, language text DEFAULT 'english'::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.current_space(workspace text DEFAULT NULL::text) RETURNS remem.space_info LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.current_space(workspace text DEFAULT NULL::text) RETURNS remem.space_info LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.derive_topics(workspace text, after uuid DEFAULT NULL::uuid, "limit" integer DEFAULT 1000) RETURNS remem.batch_done LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.derive_topics(workspace text, after uuid DEFAULT NULL::uuid, "limit" integer DEFAULT 1000) RETURNS remem.batch_done LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.doctor(workspace text DEFAULT NULL::text) RETURNS SETOF remem.check_row LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off';
+CREATE FUNCTION remem.doctor(workspace text DEFAULT NULL::text) RETURNS SETOF remem.check_row LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.drop_continuity_phrase(workspace text, language text, phrase text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.drop_continuity_phrase(workspace text, language text, phrase text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.drop_generic_word(workspace text, language text, word text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.drop_generic_word(workspace text, language text, word text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.drop_provider(workspace text, provider_id text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.drop_provider(workspace text, provider_id text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.drop_space(space text, workspace text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.drop_space(space text, workspace text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.drop_topic(workspace text, topic_id uuid, source text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.drop_topic(workspace text, topic_id uuid, source text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.drop_workspace(workspace text, "limit" integer DEFAULT 10000) RETURNS remem.drop_report LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.drop_workspace(workspace text, "limit" integer DEFAULT 10000) RETURNS remem.drop_report LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.embed(text text, role text DEFAULT 'query'::text) RETURNS real[] LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.embed(text text, role text DEFAULT 'query'::text) RETURNS real[] LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.embed_many(texts text[], role text DEFAULT 'document'::text) RETURNS real[] LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.embed_many(texts text[], role text DEFAULT 'document'::text) RETURNS real[] LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.embedding_backlog(workspace text, space text DEFAULT NULL::text) RETURNS SETOF remem.embedding_coverage LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.embedding_backlog(workspace text, space text DEFAULT NULL::text) RETURNS SETOF remem.embedding_coverage LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.embedding_problems(workspace text, space text DEFAULT NULL::text, "limit" integer DEFAULT 100) RETURNS SETOF remem.embedding_problem LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.embedding_problems(workspace text, space text DEFAULT NULL::text, "limit" integer DEFAULT 100) RETURNS SETOF remem.embedding_problem LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.embedding_runs(workspace text, "limit" integer DEFAULT 20) RETURNS SETOF remem.job_run_record LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.embedding_runs(workspace text, "limit" integer DEFAULT 20) RETURNS SETOF remem.job_run_record LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.embedding_work(space text DEFAULT NULL::text, "limit" integer DEFAULT 1000) RETURNS SETOF text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.embedding_work(space text DEFAULT NULL::text, "limit" integer DEFAULT 1000) RETURNS SETOF text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.export(workspace text, vectors boolean DEFAULT false, forgotten boolean DEFAULT NULL::boolean) RETURNS SETOF jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET "TimeZone" TO 'UTC' SET "DateStyle" TO 'ISO, MDY' SET extra_float_digits TO '1';
+CREATE FUNCTION remem.export(workspace text, vectors boolean DEFAULT false, forgotten boolean DEFAULT NULL::boolean) RETURNS SETOF jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET "TimeZone" TO 'UTC' SET "DateStyle" TO 'ISO, MDY' SET extra_float_digits TO '1' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.fail_embeddings(workspace text, claim_id uuid, error text, item_nos integer[] DEFAULT NULL::integer[], retry_after interval DEFAULT NULL::interval) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.fail_embeddings(workspace text, claim_id uuid, error text, item_nos integer[] DEFAULT NULL::integer[], retry_after interval DEFAULT NULL::interval) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.finish_reembed(workspace text, nearly boolean DEFAULT false) RETURNS remem.embedding_coverage LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.finish_reembed(workspace text, nearly boolean DEFAULT false) RETURNS remem.embedding_coverage LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.forget(workspace text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text, reason text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.forget(workspace text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text, reason text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.forget_where(workspace text, filter text, preview boolean DEFAULT true, reason text DEFAULT NULL::text, expected bigint DEFAULT NULL::bigint) RETURNS remem.forget_report LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.forget_where(workspace text, filter text, preview boolean DEFAULT true, reason text DEFAULT NULL::text, expected bigint DEFAULT NULL::bigint) RETURNS remem.forget_report LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.get(workspace text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text) RETURNS SETOF remem.memory_record LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.get(workspace text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text) RETURNS SETOF remem.memory_record LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.grant_access(role text, workspace text DEFAULT NULL::text, level text DEFAULT 'read'::text, max_source_class text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.grant_access(role text, workspace text DEFAULT NULL::text, level text DEFAULT 'read'::text, max_source_class text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.hash_embed(text text) RETURNS real[] LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.hash_embed(text text) RETURNS real[] LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.history(workspace text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text) RETURNS SETOF remem.memory_version LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.history(workspace text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text) RETURNS SETOF remem.memory_version LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.import_staged(workspace text, on_error text DEFAULT 'abort'::text) RETURNS SETOF remem.import_result LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.import_staged(workspace text, on_error text DEFAULT 'abort'::text) RETURNS SETOF remem.import_result LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.links_between(workspace text, memory_ids uuid[]) RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.links_between(workspace text, memory_ids uuid[]) RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.list(workspace text, filter text DEFAULT NULL::text, after uuid DEFAULT NULL::uuid, "limit" integer DEFAULT 50, state text DEFAULT 'current'::text) RETURNS SETOF remem.memory_record LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.list(workspace text, filter text DEFAULT NULL::text, after uuid DEFAULT NULL::uuid, "limit" integer DEFAULT 50, state text DEFAULT 'current'::text) RETURNS SETOF remem.memory_record LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.list_continuity_phrases(workspace text) RETURNS SETOF remem.planner_word LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.list_continuity_phrases(workspace text) RETURNS SETOF remem.planner_word LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.list_generic_words(workspace text) RETURNS SETOF remem.planner_word LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.list_generic_words(workspace text) RETURNS SETOF remem.planner_word LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.list_grants(role text DEFAULT NULL::text, workspace text DEFAULT NULL::text) RETURNS SETOF remem.access_grant_record LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.list_grants(role text DEFAULT NULL::text, workspace text DEFAULT NULL::text) RETURNS SETOF remem.access_grant_record LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.list_providers(workspace text) RETURNS SETOF remem.provider_record LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.list_providers(workspace text) RETURNS SETOF remem.provider_record LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.list_spaces(workspace text DEFAULT NULL::text) RETURNS SETOF remem.space_status LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.list_spaces(workspace text DEFAULT NULL::text) RETURNS SETOF remem.space_status LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.list_topics(workspace text, after uuid DEFAULT NULL::uuid, "limit" integer DEFAULT 100) RETURNS SETOF remem.topic_record LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.list_topics(workspace text, after uuid DEFAULT NULL::uuid, "limit" integer DEFAULT 100) RETURNS SETOF remem.topic_record LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.list_workspaces(after text DEFAULT NULL::text, "limit" integer DEFAULT 1000) RETURNS SETOF remem.workspace_info LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.list_workspaces(after text DEFAULT NULL::text, "limit" integer DEFAULT 1000) RETURNS SETOF remem.workspace_info LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.log_recall(workspace text, tier text, k integer, returned integer, query text DEFAULT NULL::text, degraded text[] DEFAULT '{}'::text[], arms jsonb DEFAULT '{}'::jsonb, timings jsonb DEFAULT '{}'::jsonb, memory_ids uuid[] DEFAULT '{}'::uuid[], session_ref text DEFAULT NULL::text, log_text boolean DEFAULT false) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.log_recall(workspace text, tier text, k integer, returned integer, query text DEFAULT NULL::text, degraded text[] DEFAULT '{}'::text[], arms jsonb DEFAULT '{}'::jsonb, timings jsonb DEFAULT '{}'::jsonb, memory_ids uuid[] DEFAULT '{}'::uuid[], session_ref text DEFAULT NULL::text, log_text boolean DEFAULT false) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.maintain(budget interval DEFAULT '00:00:30'::interval) RETURNS SETOF remem.maintain_row LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off';
+CREATE FUNCTION remem.maintain(budget interval DEFAULT '00:00:30'::interval) RETURNS SETOF remem.maintain_row LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.pin(workspace text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.pin(workspace text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.plan(workspace text, prompt text, prompt_embedding real[] DEFAULT NULL::real[], options jsonb DEFAULT '{}'::jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off';
+CREATE FUNCTION remem.plan(workspace text, prompt text, prompt_embedding real[] DEFAULT NULL::real[], options jsonb DEFAULT '{}'::jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.purge(workspace text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.purge(workspace text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.purge_forgotten(workspace text, before timestamp with time zone DEFAULT NULL::timestamp with time zone, "limit" integer DEFAULT 1000) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.purge_forgotten(workspace text, before timestamp with time zone DEFAULT NULL::timestamp with time zone, "limit" integer DEFAULT 1000) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.put_continuity_phrase(workspace text, language text, phrase text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.put_continuity_phrase(workspace text, language text, phrase text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.put_generic_word(workspace text, language text, word text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.put_generic_word(workspace text, language text, word text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.put_plan_setting(workspace text, name text, value jsonb, space text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.put_plan_setting(workspace text, name text, value jsonb, space text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.put_provider(workspace text, provider_id text, name text DEFAULT NULL::text, summary text DEFAULT NULL::text, aliases text[] DEFAULT '{}'::text[], categories text[] DEFAULT '{}'::text[], enabled boolean DEFAULT true, result_limit integer DEFAULT NULL::integer, embedding real[] DEFAULT NULL::real[], space text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.put_provider(workspace text, provider_id text, name text DEFAULT NULL::text, summary text DEFAULT NULL::text, aliases text[] DEFAULT '{}'::text[], categories text[] DEFAULT '{}'::text[], enabled boolean DEFAULT true, result_limit integer DEFAULT NULL::integer, embedding real[] DEFAULT NULL::real[], space text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.put_provider_embedding(workspace text, provider_id text, embedding real[], text text DEFAULT NULL::text, space text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.put_provider_embedding(workspace text, provider_id text, embedding real[], text text DEFAULT NULL::text, space text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.put_route(kind text, arms text[], workspace text DEFAULT NULL::text, pool text DEFAULT NULL::text, fallback_pools text[] DEFAULT '{}'::text[], graph_depth integer DEFAULT 1, signals jsonb DEFAULT '{}'::jsonb, keywords text[] DEFAULT '{}'::text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.put_route(kind text, arms text[], workspace text DEFAULT NULL::text, pool text DEFAULT NULL::text, fallback_pools text[] DEFAULT '{}'::text[], graph_depth integer DEFAULT 1, signals jsonb DEFAULT '{}'::jsonb, keywords text[] DEFAULT '{}'::text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.put_source_class(name text, trust real, half_life interval DEFAULT NULL::interval, pinned boolean DEFAULT false, description text DEFAULT ''::text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.put_source_class(name text, trust real, half_life interval DEFAULT NULL::interval, pinned boolean DEFAULT false, description text DEFAULT ''::text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.put_topic(workspace text, title text, aliases text[] DEFAULT '{}'::text[], tags text[] DEFAULT '{}'::text[], summary text DEFAULT NULL::text, importance real DEFAULT 0.5, unresolved boolean DEFAULT false, providers text[] DEFAULT '{}'::text[], scope text DEFAULT 'global'::text, scope_ref text DEFAULT NULL::text, parent text DEFAULT NULL::text, freshness text DEFAULT 'current'::text, source text DEFAULT ''::text, embedding real[] DEFAULT NULL::real[], space text DEFAULT NULL::text) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.put_topic(workspace text, title text, aliases text[] DEFAULT '{}'::text[], tags text[] DEFAULT '{}'::text[], summary text DEFAULT NULL::text, importance real DEFAULT 0.5, unresolved boolean DEFAULT false, providers text[] DEFAULT '{}'::text[], scope text DEFAULT 'global'::text, scope_ref text DEFAULT NULL::text, parent text DEFAULT NULL::text, freshness text DEFAULT 'current'::text, source text DEFAULT ''::text, embedding real[] DEFAULT NULL::real[], space text DEFAULT NULL::text) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.put_topic_embedding(workspace text, topic_id uuid, embedding real[], text text DEFAULT NULL::text, space text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.put_topic_embedding(workspace text, topic_id uuid, embedding real[], text text DEFAULT NULL::text, space text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.rebuild_entities(workspace text, after uuid DEFAULT NULL::uuid, "limit" integer DEFAULT 1000) RETURNS remem.batch_done LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.rebuild_entities(workspace text, after uuid DEFAULT NULL::uuid, "limit" integer DEFAULT 1000) RETURNS remem.batch_done LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.rebuild_postings(workspace text, after uuid DEFAULT NULL::uuid, "limit" integer DEFAULT 1000) RETURNS remem.batch_done LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.rebuild_postings(workspace text, after uuid DEFAULT NULL::uuid, "limit" integer DEFAULT 1000) RETURNS remem.batch_done LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.recall(workspace text, query text, query_embedding real[] DEFAULT NULL::real[], k integer DEFAULT 8, options jsonb DEFAULT '{}'::jsonb) RETURNS SETOF remem.recall_hit LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off' SET plan_cache_mode TO 'force_generic_plan';
+CREATE FUNCTION remem.recall(workspace text, query text, query_embedding real[] DEFAULT NULL::real[], k integer DEFAULT 8, options jsonb DEFAULT '{}'::jsonb) RETURNS SETOF remem.recall_hit LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off' SET plan_cache_mode TO 'force_generic_plan' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.recall_arm(workspace text, query text, arm text, query_embedding real[] DEFAULT NULL::real[], k integer DEFAULT 8, options jsonb DEFAULT '{}'::jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off' SET plan_cache_mode TO 'force_generic_plan' SET extra_float_digits TO '1';
+CREATE FUNCTION remem.recall_arm(workspace text, query text, arm text, query_embedding real[] DEFAULT NULL::real[], k integer DEFAULT 8, options jsonb DEFAULT '{}'::jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off' SET plan_cache_mode TO 'force_generic_plan' SET extra_float_digits TO '1' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.recall_cached(workspace text, query text, query_embedding real[] DEFAULT NULL::real[], k integer DEFAULT 8, options jsonb DEFAULT '{}'::jsonb) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off';
+CREATE FUNCTION remem.recall_cached(workspace text, query text, query_embedding real[] DEFAULT NULL::real[], k integer DEFAULT 8, options jsonb DEFAULT '{}'::jsonb) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.recall_explain(workspace text, query text, query_embedding real[] DEFAULT NULL::real[], k integer DEFAULT 8, options jsonb DEFAULT '{}'::jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off' SET plan_cache_mode TO 'force_generic_plan';
+CREATE FUNCTION remem.recall_explain(workspace text, query text, query_embedding real[] DEFAULT NULL::real[], k integer DEFAULT 8, options jsonb DEFAULT '{}'::jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off' SET plan_cache_mode TO 'force_generic_plan' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.recall_from(workspace text, query text, arms jsonb, query_embedding real[] DEFAULT NULL::real[], k integer DEFAULT 8, options jsonb DEFAULT '{}'::jsonb) RETURNS SETOF remem.recall_hit LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off' SET plan_cache_mode TO 'force_generic_plan';
+CREATE FUNCTION remem.recall_from(workspace text, query text, arms jsonb, query_embedding real[] DEFAULT NULL::real[], k integer DEFAULT 8, options jsonb DEFAULT '{}'::jsonb) RETURNS SETOF remem.recall_hit LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off' SET plan_cache_mode TO 'force_generic_plan' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.recall_from_explain(workspace text, query text, arms jsonb, query_embedding real[] DEFAULT NULL::real[], k integer DEFAULT 8, options jsonb DEFAULT '{}'::jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off' SET plan_cache_mode TO 'force_generic_plan';
+CREATE FUNCTION remem.recall_from_explain(workspace text, query text, arms jsonb, query_embedding real[] DEFAULT NULL::real[], k integer DEFAULT 8, options jsonb DEFAULT '{}'::jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off' SET plan_cache_mode TO 'force_generic_plan' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.recall_many(workspace text, queries jsonb, k integer DEFAULT 8, options jsonb DEFAULT '{}'::jsonb) RETURNS SETOF remem.recall_many_hit LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off' SET plan_cache_mode TO 'force_generic_plan';
+CREATE FUNCTION remem.recall_many(workspace text, queries jsonb, k integer DEFAULT 8, options jsonb DEFAULT '{}'::jsonb) RETURNS SETOF remem.recall_many_hit LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off' SET plan_cache_mode TO 'force_generic_plan' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.reembed(workspace text, "limit" integer DEFAULT 64) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.reembed(workspace text, "limit" integer DEFAULT 64) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.register_space(descriptor jsonb) RETURNS remem.space_info LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.register_space(descriptor jsonb) RETURNS remem.space_info LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.reindex_text(workspace text, budget interval DEFAULT '00:00:01'::interval) RETURNS remem.reindex_report LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.reindex_text(workspace text, budget interval DEFAULT '00:00:01'::interval) RETURNS remem.reindex_report LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.reinforce(workspace text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text, strength real DEFAULT 0.5) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.reinforce(workspace text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text, strength real DEFAULT 0.5) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.relate(workspace text, src uuid, dst uuid, kind text DEFAULT 'related'::text, weight real DEFAULT 1, provenance text DEFAULT 'verified'::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.relate(workspace text, src uuid, dst uuid, kind text DEFAULT 'related'::text, weight real DEFAULT 1, provenance text DEFAULT 'verified'::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.release_claims(workspace text, claim_id uuid DEFAULT NULL::uuid, run_id uuid DEFAULT NULL::uuid) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.release_claims(workspace text, claim_id uuid DEFAULT NULL::uuid, run_id uuid DEFAULT NULL::uuid) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.remember(workspace text, body text, ref text DEFAULT NULL::text, kind text DEFAULT 'semantic'::text, title text DEFAULT NULL::text, summary text DEFAULT NULL::text, tags text[] DEFAULT NULL::text[], aliases text[] DEFAULT NULL::text[], scope text DEFAULT 'global'::text, scope_ref text DEFAULT NULL::text, topic_key text DEFAULT NULL::text, subject text DEFAULT NULL::text, attribute text DEFAULT NULL::text, source_class text DEFAULT NULL::text, source_ref text DEFAULT NULL::text, importance real DEFAULT NULL::real, confidence real DEFAULT NULL::real, pinned boolean DEFAULT false, unresolved boolean DEFAULT false, session_ref text DEFAULT NULL::text, turn_no integer DEFAULT NULL::integer, speaker text DEFAULT NULL::text, occurred_at timestamp with time zone DEFAULT NULL::timestamp with time zone, valid_from timestamp with time zone DEFAULT NULL::timestamp with time zone, valid_to timestamp with time zone DEFAULT NULL::timestamp with time zone, entities text[] DEFAULT NULL::text[], metadata jsonb DEFAULT NULL::jsonb, embedding real[] DEFAULT NULL::real[], on_conflict text DEFAULT 'new_version'::text, space text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET extra_float_digits TO '1';
+CREATE FUNCTION remem.remember(workspace text, body text, ref text DEFAULT NULL::text, kind text DEFAULT 'semantic'::text, title text DEFAULT NULL::text, summary text DEFAULT NULL::text, tags text[] DEFAULT NULL::text[], aliases text[] DEFAULT NULL::text[], scope text DEFAULT 'global'::text, scope_ref text DEFAULT NULL::text, topic_key text DEFAULT NULL::text, subject text DEFAULT NULL::text, attribute text DEFAULT NULL::text, source_class text DEFAULT NULL::text, source_ref text DEFAULT NULL::text, importance real DEFAULT NULL::real, confidence real DEFAULT NULL::real, pinned boolean DEFAULT false, unresolved boolean DEFAULT false, session_ref text DEFAULT NULL::text, turn_no integer DEFAULT NULL::integer, speaker text DEFAULT NULL::text, occurred_at timestamp with time zone DEFAULT NULL::timestamp with time zone, valid_from timestamp with time zone DEFAULT NULL::timestamp with time zone, valid_to timestamp with time zone DEFAULT NULL::timestamp with time zone, entities text[] DEFAULT NULL::text[], metadata jsonb DEFAULT NULL::jsonb, embedding real[] DEFAULT NULL::real[], on_conflict text DEFAULT 'new_version'::text, space text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET extra_float_digits TO '1' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.remember_many(workspace text, items jsonb, on_error text DEFAULT 'abort'::text) RETURNS SETOF remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.remember_many(workspace text, items jsonb, on_error text DEFAULT 'abort'::text) RETURNS SETOF remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.remember_staged(workspace text, on_error text DEFAULT 'abort'::text) RETURNS SETOF remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.remember_staged(workspace text, on_error text DEFAULT 'abort'::text) RETURNS SETOF remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.render(workspace text, hits remem.recall_hit[], format text DEFAULT 'compact'::text, budget_bytes integer DEFAULT 4000) RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.render(workspace text, hits remem.recall_hit[], format text DEFAULT 'compact'::text, budget_bytes integer DEFAULT 4000) RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.resolve(workspace text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.resolve(workspace text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.retry_embeddings(workspace text, space text DEFAULT NULL::text) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.retry_embeddings(workspace text, space text DEFAULT NULL::text) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.revoke_access(role text, workspace text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.revoke_access(role text, workspace text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.route_of(workspace text, query text, options jsonb DEFAULT '{}'::jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.route_of(workspace text, query text, options jsonb DEFAULT '{}'::jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.set_freshness(workspace text, freshness text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.set_freshness(workspace text, freshness text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.set_importance(workspace text, importance real, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.set_importance(workspace text, importance real, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.set_language(workspace text, language text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.set_language(workspace text, language text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.space_index(workspace text) RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.space_index(workspace text) RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.stage(workspace text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.stage(workspace text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.start_reembed(workspace text, space text) RETURNS remem.embedding_coverage LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.start_reembed(workspace text, space text) RETURNS remem.embedding_coverage LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.supersede(workspace text, old uuid, new uuid, reason text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.supersede(workspace text, old uuid, new uuid, reason text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.topic_memories(workspace text, topic_ids uuid[], k integer DEFAULT 8, options jsonb DEFAULT '{}'::jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off';
+CREATE FUNCTION remem.topic_memories(workspace text, topic_ids uuid[], k integer DEFAULT 8, options jsonb DEFAULT '{}'::jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET jit TO 'off' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.unforget(workspace text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.unforget(workspace text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.unpin(workspace text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.unpin(workspace text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.unrelate(workspace text, src uuid, dst uuid, kind text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.unrelate(workspace text, src uuid, dst uuid, kind text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.version() RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem.version() RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
 CREATE TABLE remem.continuity_phrase (
     workspace text NOT NULL COLLATE pg_catalog."C",

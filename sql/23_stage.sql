@@ -7,7 +7,7 @@ language sql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
   select exists (select from pg_class c where c.relnamespace = pg_my_temp_schema() and c.relname = 'remem_staged'
-    and c.relkind = 'r' and c.relowner = current_user::regrole)
+    and c.relkind = 'r' and pg_get_userbyid(c.relowner) = current_user)
 $$;
 comment on function remem._staged_is_ours() is 'Whether the staging table is there and was made by stage.';
 

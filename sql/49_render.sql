@@ -199,6 +199,9 @@ declare
 begin
   perform remem._authorize(workspace, 'read');
   perform remem._check_member('format', format, '{compact,verbose,json}', null);
+  if cardinality(v_hits) > 10000 then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'hits', 'got', cardinality(v_hits), 'limit', 10000), 'At most 10000 hits');
+  end if;
   if budget_bytes is null or budget_bytes not between 40 and 100000000 then
     perform remem._raise('RM001', jsonb_build_object('argument', 'budget_bytes', 'value', budget_bytes, 'limit', 100000000),
       'A number of bytes from 40');

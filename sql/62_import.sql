@@ -30,7 +30,8 @@ begin
   v_result.item_no := item_no;
   v_result.prepared := remem._prepare_item(workspace, space, dictionaries, keys,
     record - c_beside - '{type,content_hash,forgotten_by,forgotten_why}'::text[], embedding, item_no, max_source_class);
-  v_result.forgotten_by := record ->> 'forgotten_by';
+  -- What history says of who forgot is worth something because who writes cannot choose it.
+  v_result.forgotten_by := case when remem._is_granted(workspace.workspace, 'admin') then record ->> 'forgotten_by' end;
   v_result.forgotten_why := remem._check_reason(record ->> 'forgotten_why');
   v_result.stored.memory_id := coalesce((v_result.stored).memory_id, gen_random_uuid());
   v_result.stored.created_at := coalesce((v_result.stored).created_at, now());
@@ -38,6 +39,10 @@ begin
   v_result.stored.freshness := coalesce((v_result.stored).freshness, 'current');
   perform remem._check_member('freshness', (v_result.stored).freshness, '{current,stale,unknown}', item_no);
   perform remem._check_length('provenance', (v_result.stored).provenance::text, 1048576, item_no);
+  if jsonb_path_exists((v_result.stored).provenance, '$.**{100}') then
+    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'provenance', 'limit', 100),
+      'provenance may be nested at most 100 deep');
+  end if;
   if ((v_result.stored).superseded_at is null) <> ((v_result.stored).superseded_by is null) then
     perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'superseded_by'),
       'superseded_at and superseded_by belong together');

@@ -119,7 +119,8 @@ begin
   perform remem._check_member('how', version.how, '{new_version,corrected,superseded}', item_no);
   insert into remem.lineage (workspace, old_no, new_no, how, reason, ref, fingerprint, replaced_at, replaced_by)
   select o.workspace, o.memory_no, n.memory_no, version.how, remem._check_reason(version.reason), o.ref, o.fingerprint,
-    coalesce(version.replaced_at, o.superseded_at), version.replaced_by
+    coalesce(version.replaced_at, o.superseded_at),
+    case when remem._is_granted(_import_version.workspace, 'admin') then version.replaced_by else remem._caller() end
   from remem.memory o join remem.memory n on n.workspace = o.workspace and n.memory_id = _import_version.new
   where o.workspace = _import_version.workspace and o.memory_id = _import_version.old and o.superseded_by = n.memory_id
   on conflict on constraint lineage_pkey do nothing;
@@ -313,4 +314,4 @@ begin
 end
 $$;
 comment on function remem.import_staged(text, text) is
-  'Takes the records of an export that were copied into the staging table, with their ids and times; vectors go into its column embedding. What is here stays as it is: a memory is created, unchanged (it is here), merged (an equal text is here), conflict (its ref has other content here, or it ended elsewhere only), forgotten, superseded or purged (it was here). Everything but tombstones, providers, routes and settings, which need admin, takes the level write. All in one transaction: other writers of the workspace wait.';
+  'Takes the records of an export that were copied into the staging table, with their ids and times; vectors go into its column embedding. What is here stays as it is: a memory is created, unchanged (it is here), merged (an equal text is here), conflict (its ref has other content here, or it ended elsewhere only), forgotten, superseded or purged (it was here). Everything but tombstones, providers, routes and settings, which need admin, takes the level write. Who replaced or forgot something stays as the file says where an admin imports it; else it is the importer. All in one transaction: other writers of the workspace wait.';

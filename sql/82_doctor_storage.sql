@@ -76,7 +76,8 @@ as $$
   select coalesce((
     select split_part(c, '=', 2)
     from pg_db_role_setting s cross join lateral unnest(s.setconfig) c
-    where s.setrole in (0, current_user::regrole) and s.setdatabase in (0, (select d.oid from pg_database d where d.datname = current_database()))
+    where s.setrole in (0, (select r.oid from pg_roles r where r.rolname = current_user))
+      and s.setdatabase in (0, (select d.oid from pg_database d where d.datname = current_database()))
       and split_part(c, '=', 1) = _owner_setting.name
     order by s.setrole = 0, s.setdatabase = 0 limit 1), current_setting(_owner_setting.name))
 $$;

@@ -381,3 +381,29 @@ def test_what_is_stored_and_recalled_does_not_depend_on_a_setting_of_the_callers
         refs = db.execute("select count(*) from remem.memory").fetchone()
         assert refs == (len(ITEMS) + 1,), "a setting made the same content another version"
     assert strange == plain
+
+
+def test_every_function_works_in_a_fresh_session_with_backslashes_in_strings(
+    furnished: Connection, db_dsn: str
+) -> None:
+    """Bodies are compiled in the session that calls them, under its settings."""
+    body = "Sessions last less; \\s and \\d are classes."
+    furnished.execute("select remem.remember(%s, %s, ref => 'classes')", (WORKSPACE, body))
+    query = "select body, score, signals from remem.recall('acme', 'how long do sessions last?')"
+    expected = furnished.execute(query).fetchall()
+    options = "-c standard_conforming_strings=off -c escape_string_warning=off"
+    with psycopg.connect(db_dsn, autocommit=True, options=options) as fresh:
+        assert fresh.execute(query).fetchall() == expected
+        for door in doors(fresh):
+            with fresh.transaction(force_rollback=True):
+                door.call(fresh, door.working())
+
+
+def test_a_limit_on_what_gin_finds_hides_no_row(db: Connection) -> None:
+    db.execute(
+        "select remem.remember_many('w', (select jsonb_agg(jsonb_build_object("
+        "'body', 'Note ' || n, 'tags', array['x', 't' || n % 2])) from generate_series(1, 6000) n))"
+    )
+    db.execute("vacuum analyze remem.memory")  # into the index itself
+    db.execute("set gin_fuzzy_search_limit = 10")
+    assert db.execute("select remem.count('w', '$.tags[*] == \"t1\"')").fetchone() == (3000,)

@@ -7,8 +7,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
-from tests.support.memories import remember
+from remem_pg import Remem
+from tests.support.memories import refused, remember
 
 Connection = psycopg.Connection[Any]
 
@@ -48,3 +50,25 @@ def test_a_number_that_no_float_holds_is_refused_by_name(
     assert refused.value.sqlstate == "RM001"
     detail = json.loads(refused.value.diag.message_detail or "{}")
     assert detail["argument"].startswith(option)
+
+
+def nested(depth: int) -> Any:
+    document: Any = 1
+    for level in range(depth):
+        document = [document] if level % 2 else {"a": document}
+    return document
+
+
+def test_metadata_deeper_than_readers_go_is_refused(db: Connection, db_dsn: str) -> None:
+    for depth in (101, 5000):
+        text = '{"a":' * depth + "1" + "}" * depth
+        with refused("RM001", argument="metadata", limit=100):
+            db.execute("select remem.remember('w', 'x', metadata => %s::jsonb)", (text,))
+    db.execute("select remem.remember('w', 'y', metadata => %s)", (Jsonb(nested(99)),))
+    with Remem(db_dsn, workspace="w", embedding=None) as mem:
+        assert mem.list()[0].metadata == nested(99)
+
+
+def test_a_render_of_very_many_hits_is_refused(db: Connection) -> None:
+    with refused("RM001", argument="hits", limit=10000):
+        db.execute("select remem.render('w', array_fill(null::remem.recall_hit, array[10001]))")

@@ -10,7 +10,7 @@ import pytest
 from tests.access.doors import grant
 from tests.support.bulk import export, outcomes, take
 from tests.support.consistency import problems
-from tests.support.lifecycle import change
+from tests.support.lifecycle import change, history
 from tests.support.memories import Connection, get, refused, remember, value
 
 Connect = Callable[[str], Connection]
@@ -230,3 +230,21 @@ def test_what_is_an_administrators_a_writer_cannot_bring(
     with refused("RM301", item=1):
         take(connect(role), "acme", [record])
     assert outcomes(take(db, "acme", [record]), record["type"]) in (["created"], ["written"])
+
+
+@pytest.mark.parametrize("level", ["write", "admin"])
+def test_who_writes_only_cannot_say_that_somebody_else_forgot_or_replaced(
+    db: Connection, make_role: MakeRole, connect: Connect, level: str
+) -> None:
+    role = make_role("importer")
+    grant(db, role, "acme", level)
+    when = "2026-01-01T00:00:00Z"
+    records = [
+        memory(1, superseded_at=when, superseded_by=ID.format(2)),
+        memory(2, "It flies.", forgotten_at=when, forgotten_by="somebody"),
+        {"type": "version", "old": ID.format(1), "new": ID.format(2), "how": "corrected",
+         "replaced_by": "somebody"},
+    ]  # fmt: skip
+    take(connect(role), "acme", records)
+    ended_by = {v.ended_by for v in history(db, "acme", memory_id=ID.format(2))}
+    assert ended_by == {role if level == "write" else "somebody"}

@@ -7,8 +7,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
+from remem_pg.install import migrate
 from tests.access.doors import grant
+from tests.server import Server
 from tests.support.bulk import copy_in, load
 from tests.support.consistency import problems
 from tests.support.memories import (
@@ -167,3 +170,23 @@ def test_staged_rows_reach_no_workspace_without_a_grant(writer: Connection) -> N
         writer.execute("select remem.stage('acme')")
         copy_in(writer, [(1, {"body": "x"}, None)])
         writer.execute("select * from remem.remember_staged('other')")
+
+
+def test_an_owner_whose_name_has_capitals_can_stage_and_ask_the_doctor(server: Server) -> None:
+    owner, name = server.new_role("Owner"), server.new_database(install=False)
+    with psycopg.connect(server.superuser_dsn(name), autocommit=True) as su:
+        su.execute(
+            sql.SQL("alter database {} owner to {}").format(
+                sql.Identifier(name), sql.Identifier(owner)
+            )
+        )
+    dsn = server.dsn(owner, name)
+    migrate(dsn)
+    with psycopg.connect(dsn) as conn:
+        conn.execute("select remem.stage('w')")
+        conn.execute('insert into pg_temp.remem_staged (item) values (\'{"body": "x"}\')')
+        stored = conn.execute("select outcome from remem.remember_staged('w')").fetchall()
+        assert stored == [("created",)]
+        assert conn.execute("select count(*) from remem.doctor()").fetchone() != (0,)
+    server.drop_database(name)
+    server.drop_role(owner)

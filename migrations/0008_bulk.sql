@@ -8,3 +8,4 @@ comment on type remem.import_result is 'What became of one record of an export.'
 
 -- A memory of an export on its way in: the item as remember would take it, and what only an export says.
 create type remem._import_memory as (item_no int, prepared remem._prepared_item, stored remem.memory, forgotten_by name, forgotten_why text);
+comment on type remem._import_memory is 'A memory of an export between reading and writing.';

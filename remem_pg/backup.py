@@ -85,8 +85,10 @@ def backup(dsn: str, archive: Path) -> Manifest:
         snapshot = _value(conn, "select pg_export_snapshot()")
         unfinished = archive.with_name(archive.name + ".partial")
         try:
-            # memories are nobody else's business
-            os.close(os.open(unfinished, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600))
+            # Memories are nobody else's business, and a file or link that somebody put there under
+            # this name keeps its own permissions and place.
+            unfinished.unlink(missing_ok=True)
+            os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             _run(
                 program,
                 dsn,
@@ -135,6 +137,7 @@ def restore(dsn: str, archive: Path, *, confirm: bool = False) -> Restored:
 
     from remem_pg import install
 
+    archive = archive.absolute()  # a name that begins with a dash is no option of pg_restore
     manifest = read_manifest(archive)
     newest = max(script.version for script in install.migrations())
     if manifest.migration > newest:

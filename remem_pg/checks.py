@@ -181,7 +181,8 @@ def identifier(value: Any, argument: str) -> str:
         return str(value if isinstance(value, UUID) else UUID(text(value, argument)))
     except ValueError:
         raise InvalidArgument(
-            detail={"argument": argument, "value": value, "expected": "a uuid"}
+            detail={"argument": argument, "value": value, "expected": "a uuid"},
+            hint="a ref of your own is passed by name, ref=..., where a call takes one",
         ) from None
 
 

@@ -114,7 +114,9 @@ class InvalidArgument(RememError):
         text = f"{argument} is not valid"
         if "value" in detail:
             text = f"{argument} = {_shown(detail['value'])} is not valid"
-        return _facts(text, {k: v for k, v in detail.items() if k not in ("argument", "value")})
+        # the hint lists what is valid in full; here it would be cut
+        told = {"argument", "value"} | ({"valid"} if self.hint else set())
+        return _facts(text, {k: v for k, v in detail.items() if k not in told})
 
 
 class UnknownOption(RememError):

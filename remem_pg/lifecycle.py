@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import UUID
 
-from remem_pg import calls, checks, lifecycle_calls
+from remem_pg import calls, checks, lifecycle_calls, restrict
 from remem_pg.client_base import AsyncCarries, Carries
 from remem_pg.embedding_policy import decide, forget_space, with_vectors
 from remem_pg.errors import DimensionMismatch, UnknownSpace
@@ -111,15 +111,17 @@ class LifecycleMethods(Carries):
 
     def forget_where(
         self,
-        filter: str,
+        filter: str | None = None,
         preview: bool = True,
         *,
+        where: str | None = None,
         reason: str | None = None,
         expected: int | None = None,
     ) -> ForgetReport:
-        """Hides every current memory that passes a jsonpath. A preview (the default) changes
-        nothing and says what would go; ``expected``, its number, refuses when more match by
-        then."""
+        """Hides every current memory that passes a jsonpath, or ``where``, a condition in SQL as
+        in ``recall``. A preview (the default) changes nothing and says what would go; ``expected``,
+        its number, refuses when more match by then."""
+        filter = restrict.as_filter(filter, where)
         return self._do(
             run(
                 lifecycle_calls.forget_where(
@@ -241,15 +243,17 @@ class AsyncLifecycleMethods(AsyncCarries):
 
     async def forget_where(
         self,
-        filter: str,
+        filter: str | None = None,
         preview: bool = True,
         *,
+        where: str | None = None,
         reason: str | None = None,
         expected: int | None = None,
     ) -> ForgetReport:
-        """Hides every current memory that passes a jsonpath. A preview (the default) changes
-        nothing and says what would go; ``expected``, its number, refuses when more match by
-        then."""
+        """Hides every current memory that passes a jsonpath, or ``where``, a condition in SQL as
+        in ``recall``. A preview (the default) changes nothing and says what would go; ``expected``,
+        its number, refuses when more match by then."""
+        filter = restrict.as_filter(filter, where)
         return await self._do(
             run(
                 lifecycle_calls.forget_where(

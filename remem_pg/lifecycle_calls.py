@@ -54,7 +54,7 @@ def forget(
 
 
 def forget_where(
-    workspace: str, filter: str, preview: bool, reason: str | None, expected: int | None
+    workspace: str, filter: str | None, preview: bool, reason: str | None, expected: int | None
 ) -> Call[ForgetReport]:
     """Hides every current memory that passes a filter, or says which those are."""
     arguments = _workspace(workspace) | {

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from remem_pg.embedding.http_client import authorization, hide
 from remem_pg.errors import EmbeddingUnavailable
 
 KEY = "REMEM_RERANK_KEY"
@@ -29,6 +30,7 @@ class HttpReranker:
         self, url: str, *, model: str | None = None, key_variable: str = KEY, timeout: float = 4.0
     ) -> None:
         self._url = url
+        hide(url)
         self._model = model
         self._key_variable = key_variable
         self.timeout = timeout
@@ -44,11 +46,10 @@ class HttpReranker:
             ) from error
         model = self._model or os.environ.get("REMEM_RERANK_MODEL")
         body = {"query": query, "documents": list(texts), "top_n": len(texts)}
-        key = os.environ.get(self._key_variable)
         answer = httpx.post(
             self._url,
             json=body | ({"model": model} if model else {}),
-            headers={"Authorization": f"Bearer {key}"} if key else {},
+            headers=authorization(self._key_variable),
             timeout=self.timeout,
             follow_redirects=False,
         )

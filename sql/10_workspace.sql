@@ -59,6 +59,10 @@ begin
     select e.space_no into v_space_no
     from remem.setting s join remem.embedding_space e on e.space_no = s.value::int
     where s.name = 'default_space' for key share of e;
+    if v_space_no is null then  -- a dump restored without its rows has the tables and nothing in them
+      perform remem._raise('RM202', '{"problem": "the rows of the installation are missing"}',
+        'Drop the extension (or the schema) remem and install again, or restore the dump with its rows');
+    end if;
     insert into remem.workspace (workspace, language, analyser, space_no)
     values (_ensure_workspace.workspace, _ensure_workspace.language, remem._analyser_name(language), v_space_no)
     on conflict on constraint workspace_pkey do nothing;

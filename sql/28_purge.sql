@@ -47,6 +47,12 @@ begin
     execute format('delete from remem.%I t where t.workspace = $1 and t.memory_no = any ($2)', v_table) using workspace, memory_nos;
   end loop;
   delete from remem.query_cache q where q.workspace = _purge_rows.workspace;
+  -- A word that was frequent here and that no memory holds now is a word of the texts that go.
+  delete from remem.frequent_word f using (
+    select distinct l.lexeme collate "C" as lexeme from remem.memory m cross join lateral unnest(m.lexemes) l (lexeme)
+    where m.workspace = _purge_rows.workspace and m.memory_no = any (memory_nos)) g
+  where f.workspace = _purge_rows.workspace and f.lexeme = g.lexeme and not exists (
+    select from remem.posting p where p.workspace = _purge_rows.workspace and p.lexeme = f.lexeme);
   insert into remem.tombstone (workspace, memory_id, memory_no, ref, replaced_by, created_at, purged_by, blocks)
   select m.workspace, m.memory_id, m.memory_no, m.ref, m.superseded_by, m.created_at, remem._caller(),
     not exists (select from remem.memory n where n.workspace = m.workspace and n.ref = m.ref and n.superseded_at is null
@@ -79,6 +85,8 @@ begin
     into v_used using workspace;
     if not v_used then
       delete from remem.session s where s.workspace = v_session.workspace and s.session_no = v_session.session_no;
+      update remem.recall_log l set session_ref = null
+      where l.workspace = v_session.workspace and l.session_ref = v_session.session_ref;
     end if;
   end loop;
 end

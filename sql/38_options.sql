@@ -59,7 +59,7 @@ begin
   else
     perform remem._check_list('scopes', v_options -> 'scopes', '{global,project,session,user}');
   end if;
-  if jsonb_typeof(v_options -> 'min_relevance') <> 'number' or not (v_options ->> 'min_relevance')::float8 between 0 and 1 then
+  if not remem._is_number(v_options -> 'min_relevance', 0, 1) then
     perform remem._raise('RM001', jsonb_build_object('argument', 'min_relevance', 'value', v_options -> 'min_relevance'), 'A number from 0 to 1');
   end if;
   for v_key in select k from unnest(array['filter', 'space', 'session_ref', 'kind']) k where jsonb_typeof(v_options -> k) not in ('string', 'null') loop
@@ -89,12 +89,29 @@ end
 $$;
 comment on function remem._check_options(jsonb) is 'Options with defaults; typed errors for unknown keys and wrong values.';
 
+-- JSON has numbers that no float8 holds: too large ones, and such as are nearly nothing, which raise an underflow.
+create or replace function remem._is_number(value jsonb, least_value numeric, most numeric) returns boolean
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_number numeric;
+begin
+  if jsonb_typeof(value) is distinct from 'number' then
+    return false;
+  end if;
+  v_number := (value #>> '{}')::numeric;
+  return v_number between least_value and most and (v_number = 0 or abs(v_number) >= 1e-100);
+end
+$$;
+comment on function remem._is_number(jsonb, numeric, numeric) is 'Whether a JSON value is a number of a range that float8 has room for.';
+
 create or replace function remem._check_number(argument text, value jsonb, least_value numeric, most numeric) returns void
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
 begin
-  if jsonb_typeof(value) <> 'number' or (value #>> '{}')::numeric not between least_value and most then
+  if not remem._is_number(value, least_value, most) then
     perform remem._raise('RM001', jsonb_build_object('argument', argument, 'value', value, 'limit', most),
       format('A number from %s to %s', least_value, most));
   end if;
@@ -157,7 +174,7 @@ begin
       'valid', (select jsonb_agg(k order by k) from jsonb_object_keys(remem._default_weights()) k)), 'Choose one of the weights');
   end loop;
   for v_key in select e.key from jsonb_each(weights) e
-    where jsonb_typeof(e.value) <> 'number' or not (e.value #>> '{}')::numeric between 0 and 10 loop
+    where not remem._is_number(e.value, 0, 10) loop
     perform remem._raise('RM001', jsonb_build_object('argument', 'weights.' || v_key, 'value', weights -> v_key), 'A number from 0 to 10');
   end loop;
   if (weights ->> 'vector')::float8 > 1 then

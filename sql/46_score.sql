@@ -116,7 +116,7 @@ begin
     cross join lateral (
       select m.session_no, m.turn_no, m.speaker, m.subject, m.fingerprint, m.kind, m.topic_key, m.occurred_at, m.source_class, m.importance,
         m.confidence, m.pinned, m.scope, m.freshness, m.doc_len,
-        floor(date_part('epoch', v_now - coalesce(m.occurred_at, m.created_at)) / 86400) as age
+        floor((date_part('epoch', v_now) - date_part('epoch', coalesce(m.occurred_at, m.created_at))) / 86400) as age  -- infinite ones too
       from remem.memory m where m.workspace = v_workspace and m.memory_no = c.memory_no
         -- The arms have checked their own finds; a turn that joined beside them has to pass too.
         and (m.superseded_at is null or m.superseded_at > v_as_of) and m.forgotten_at is null and (v_as_of is null or m.created_at <= v_as_of)

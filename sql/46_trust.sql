@@ -1,10 +1,11 @@
 -- Trust and worth: two bounded factors that reorder relevant memories and rescue no irrelevant one.
 
 -- How far a source is still trusted: its trust, halved each half-life since it was said; without a half-life (and for
--- pinned classes) it does not decay. In days.
+-- pinned classes) it does not decay. In days. After a hundred half-lives it is gone: smaller powers are no float8, and
+-- one memory with a date of long ago (or -infinity) would end every recall of its workspace.
 create or replace function remem._trust(trust real, half_life float8, age float8) returns float8
 language sql immutable parallel safe
-return case when half_life is null or age <= 0 then trust else trust * power(0.5::float8, age / half_life) end;
+return case when half_life is null or age <= 0 then trust else trust * power(0.5::float8, least(age / half_life, 100)) end;
 comment on function remem._trust(real, float8, float8) is 'Trust in a source after a number of days.';
 
 -- What a memory is worth apart from the query, as a factor near 1: importance, confidence, scope, freshness, recency in days.

@@ -74,6 +74,11 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
 begin
   perform remem._check_length('session_ref', session.session_ref, 500, null);
+  -- The next turn is counted from the last one: the limit is that of turns.
+  if session.last_turn not between 0 and 1000000000 then
+    perform remem._raise('RM001', jsonb_build_object('argument', 'last_turn', 'value', session.last_turn, 'limit', 1000000000),
+      'A turn number lies between 0 and 1000000000');
+  end if;
   insert into remem.session as s (workspace, session_ref, last_turn, first_at, last_at)
   values (_import_session.workspace, session.session_ref, coalesce(session.last_turn, 0), session.first_at, session.last_at)
   on conflict on constraint session_ref_unique do update

@@ -1,5 +1,14 @@
 -- The log of recalls, and the recall that goes through the cache and writes to it. Numbers and states only.
 
+-- Whoever reads the log reckons in float8, where 1e400 is an error.
+create or replace function remem._is_plain_number(value jsonb) returns boolean
+language sql immutable parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+  select case when jsonb_typeof(value) = 'number' then (value #>> '{}')::numeric between 0 and 1e9 else false end
+$$;
+comment on function remem._is_plain_number(jsonb) is 'Whether a value is a number that a log can hold: 0 to 1e9.';
+
 -- What may be said about arms: state, count and time, no term and no text. Unknown shapes are left out.
 create or replace function remem._arm_states(arms jsonb) returns jsonb
 language sql immutable parallel safe
@@ -7,8 +16,8 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
   select coalesce(jsonb_object_agg(a.key, jsonb_strip_nulls(jsonb_build_object(
     'state', case when a.value ->> 'state' ~ '^[a-z_]{1,30}$' then a.value -> 'state' end,
-    'found', case when jsonb_typeof(a.value -> 'found') = 'number' then a.value -> 'found' end,
-    'elapsed_ms', case when jsonb_typeof(a.value -> 'elapsed_ms') = 'number' then a.value -> 'elapsed_ms' end))), '{}')
+    'found', case when remem._is_plain_number(a.value -> 'found') then a.value -> 'found' end,
+    'elapsed_ms', case when remem._is_plain_number(a.value -> 'elapsed_ms') then a.value -> 'elapsed_ms' end))), '{}')
   from jsonb_each(case when jsonb_typeof(arms) = 'object' then arms else '{}' end) a
   where a.key ~ '^[a-z_]{1,30}$' and jsonb_typeof(a.value) = 'object'
 $$;
@@ -20,7 +29,7 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
   select coalesce(jsonb_object_agg(t.key, t.value), '{}')
   from jsonb_each(case when jsonb_typeof(timings) = 'object' then timings else '{}' end) t
-  where t.key ~ '^[a-z_]{1,40}$' and jsonb_typeof(t.value) = 'number'
+  where t.key ~ '^[a-z_]{1,40}$' and remem._is_plain_number(t.value)
 $$;
 comment on function remem._stage_times(jsonb) is 'Milliseconds by stage, and nothing else.';
 
@@ -42,7 +51,7 @@ begin
     arms, timings, memory_ids)
   values (workspace, clock_timestamp(), v_recall_id, tier, remem._caller(), session_ref, k, returned,
     sha256(convert_to(coalesce(query, ''), 'UTF8')), case when log_text then query end,
-    array(select d from unnest(degraded) d where d ~ '^[a-z_]{1,40}$'),
+    array(select d from unnest(degraded) d where d ~ '^[a-z_]{1,40}(:[a-z_]{1,30})?$'),
     remem._arm_states(arms), remem._stage_times(timings), coalesce(memory_ids, '{}'));
   return v_recall_id;
 end

@@ -79,7 +79,8 @@ begin
     v_status := 'ok'; v_remedy := null;
     v_detail := format('%s memories, %s vectors in %s workspaces%s', v_row.memories, v_row.vectors, v_row.workspaces,
       case when v_row.moving > 0 then format('; %s move to this space', v_row.moving) end);
-    if v_row.workspaces = 0 and v_row.state = 'retired' then
+    -- The built-in space stays with nobody in it: drop_space refuses it.
+    if v_row.workspaces = 0 and v_row.state = 'retired' and v_row.space_no <> 1 then
       v_status := 'warning';
       v_detail := format('nobody uses this space any more; it takes %s', pg_size_pretty(v_row.bytes));
       v_remedy := format('select remem.drop_space(%L);', v_row.name);

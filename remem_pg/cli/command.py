@@ -49,8 +49,14 @@ def register(app: typer.Typer, name: str, handler: Handler, **options: Any) -> N
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in parameters}
     command.__name__ = handler.__name__
-    command.__doc__ = handler.__doc__
+    command.__doc__ = _flowing(handler.__doc__ or "")
     app.command(name, epilog=conf.EPILOG, **options)(command)
+
+
+def _flowing(text: str) -> str:
+    """A docstring with each paragraph on one line: the help would keep the breaks of the source."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def run_guarded(settings: Settings, body: Callable[[], int | None]) -> int:
@@ -76,7 +82,7 @@ def run_guarded(settings: Settings, body: Callable[[], int | None]) -> int:
         _report(settings, error_document(error))
         return exit_code(error)
     except Exception as error:
-        translated = _from_driver(error)
+        translated = _from_driver(error) or _from_files(error)
         if translated is None:
             raise
         _report(settings, error_document(translated))
@@ -97,6 +103,17 @@ def _from_driver(error: Exception) -> RememError | None:
         return None
     first_line = str(error).strip().splitlines()[0] if str(error).strip() else "no message"
     return from_psycopg(error) or RememError(f"Postgres refused: {first_line}")
+
+
+def _from_files(error: Exception) -> RememError | None:
+    """A file that cannot be read or written as an error of the library; None for anything else."""
+    from remem_pg.errors import RememError
+
+    if not isinstance(error, OSError) or error.filename is None:
+        return None
+    return RememError(
+        f"{error.filename}: {error.strerror or error}", hint="name another file or directory"
+    )
 
 
 def close_all(settings: Settings) -> None:

@@ -146,6 +146,7 @@ def _import_lines(
                 )
             raise
     report.seconds = round(time.monotonic() - started, 3)
+    report.refused.sort(key=lambda one: one["line"])
     _print(settings, report)
     return conf.PARTIAL if report.refused_count else conf.OK
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
@@ -15,6 +16,8 @@ from remem_pg.cli.memories import json_object
 from remem_pg.cli.settings import Settings, print_json
 
 if TYPE_CHECKING:
+    from remem_pg.client import Remem
+    from remem_pg.errors import NotFound
     from remem_pg.models import MemoryRef
 
 Name = Annotated[str, typer.Argument(metavar="ID|REF", help="A memory id (uuid) or your ref.")]
@@ -22,6 +25,8 @@ ByRef = Annotated[
     bool, typer.Option("--ref", help="Read it as a ref even if it looks like a uuid.")
 ]
 Reason = Annotated[str | None, typer.Option(help="Why; kept in the history.")]
+# --where took a jsonpath before it took what --where takes elsewhere; no condition begins so.
+_JSONPATH = re.compile(r"[\s(!]*(?:\$|(?:lax|strict)\s|exists\s*\()")
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it, do not ask.")]
 
 
@@ -50,22 +55,30 @@ def forget(
     by_ref: ByRef = False,
     where: Annotated[
         str | None,
-        typer.Option(help="jsonpath: everything that passes. Shown first; --yes forgets it."),
+        typer.Option(
+            metavar="CONDITION",
+            help="Everything that passes a condition in SQL, as in recall (or a jsonpath, from "
+            "its $ on). Shown first; --yes forgets it.",
+        ),
+    ] = None,
+    filter: Annotated[
+        str | None, typer.Option(help="The same by a jsonpath over the attributes.")
     ] = None,
     reason: Reason = None,
     yes: Yes = False,
 ) -> int | None:
     """Hide a memory from every recall, or all that pass a filter; unforget brings one back."""
-    if (name is None) == (where is None):
-        raise typer.BadParameter("give either ID|REF or --where")
+    if [name, where, filter].count(None) != 2:
+        raise typer.BadParameter("give one of ID|REF, --where and --filter")
     memory = open_memory(settings)
     if name is not None:
         return _told(settings, memory.forget(**_key(name, by_ref), reason=reason))
-    assert where is not None
-    shown = memory.forget_where(where)
+    if where is not None and _JSONPATH.match(where):
+        where, filter = None, where
+    shown = memory.forget_where(filter, where=where)
     if not yes and not _confirmed(settings, shown):
         return None
-    report = memory.forget_where(where, False, reason=reason, expected=shown.memories)
+    report = memory.forget_where(filter, False, where=where, reason=reason, expected=shown.memories)
     if settings.json:
         print_json(report)
     else:
@@ -153,12 +166,17 @@ def _sure(settings: Settings, yes: bool, what: str) -> None:
 
 def supersede(
     settings: Settings,
-    old: Annotated[UUID, typer.Argument(metavar="OLD", help="The id of the one that is over.")],
-    new: Annotated[UUID, typer.Argument(metavar="NEW", help="The id of the one in its place.")],
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The one that is over: id or ref.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The one in its place: id or ref.")],
+    by_ref: Annotated[
+        bool, typer.Option("--ref", help="Read both as refs even if they look like uuids.")
+    ] = False,
     reason: Reason = None,
 ) -> int | None:
     """Say that one memory takes the place of another."""
-    return _told(settings, open_memory(settings).supersede(old, new, reason))
+    memory = open_memory(settings)
+    ids = [_id_of(settings, memory, name, by_ref) for name in (old, new)]
+    return _told(settings, memory.supersede(ids[0], ids[1], reason))
 
 
 def pin(settings: Settings, name: Name, by_ref: ByRef = False) -> int | None:
@@ -180,9 +198,7 @@ def history(settings: Settings, name: Name, by_ref: ByRef = False) -> int | None
     """Show every version of a memory: what replaced what, when and why."""
     versions = open_memory(settings).history(**_key(name, by_ref))
     if not versions:
-        from remem_pg.errors import NotFound
-
-        raise NotFound(f'no memory "{output.shorten(name, 80)}" in "{settings.workspace}"')
+        raise _not_here(settings, name)
     if settings.json:
         print_json({"workspace": settings.workspace, "versions": versions})
         return None
@@ -204,6 +220,26 @@ def _key(name: str, by_ref: bool) -> dict[str, Any]:
         except ValueError:
             pass
     return {"ref": name}
+
+
+def _id_of(settings: Settings, memory: Remem, name: str, by_ref: bool) -> UUID:
+    """The id of a memory that is named by id or ref."""
+    key = _key(name, by_ref)
+    if "memory_id" in key:
+        return UUID(str(key["memory_id"]))
+    record = memory.get(**key)
+    if record is None:
+        raise _not_here(settings, name)
+    return record.memory_id
+
+
+def _not_here(settings: Settings, name: str) -> NotFound:
+    from remem_pg.errors import NotFound
+
+    return NotFound(
+        f'no memory "{output.shorten(name, 80)}" in workspace "{settings.workspace}"',
+        hint="remem list --state all shows what there is; -w names another workspace",
+    )
 
 
 def _told(settings: Settings, reply: MemoryRef) -> int | None:

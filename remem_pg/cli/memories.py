@@ -23,6 +23,8 @@ Where = Annotated[
         help="A condition in SQL, such as \"kind = 'task' and metadata.team = 'core'\".",
     ),
 ]
+ENDED = ("forgotten", "superseded", "purged")
+"""Outcomes of what was ended on purpose and is not written again."""
 _WHEN = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S"]
 
 
@@ -37,34 +39,53 @@ def remember(
         str,
         typer.Option(help="semantic, episodic, decision, preference, procedure, task or other."),
     ] = "semantic",
-    title: Annotated[str | None, typer.Option()] = None,
-    summary: Annotated[str | None, typer.Option()] = None,
+    title: Annotated[str | None, typer.Option(help="A short name for it.")] = None,
+    summary: Annotated[str | None, typer.Option(help="What it says, in one sentence.")] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="May be repeated.")] = None,
     alias: Annotated[
         list[str] | None, typer.Option("--alias", help="Another name for it. May be repeated.")
     ] = None,
     scope: Annotated[str, typer.Option(help="global, project, session or user.")] = "global",
     scope_ref: Annotated[str | None, typer.Option(help="Which project, session or user.")] = None,
-    topic_key: Annotated[str | None, typer.Option()] = None,
-    subject: Annotated[str | None, typer.Option()] = None,
-    attribute: Annotated[str | None, typer.Option()] = None,
+    topic_key: Annotated[
+        str | None, typer.Option(help="The topic it belongs to; becomes one of the catalog.")
+    ] = None,
+    subject: Annotated[str | None, typer.Option(help="Whom or what it is about.")] = None,
+    attribute: Annotated[
+        str | None, typer.Option(help="Which property of the subject it states.")
+    ] = None,
     source_class: Annotated[
         str | None,
         typer.Option(
             help="Where it comes from: user_stated, codebase_verified, llm_generated, ..."
         ),
     ] = None,
-    source_ref: Annotated[str | None, typer.Option()] = None,
+    source_ref: Annotated[str | None, typer.Option(help="Where to look it up.")] = None,
     session: Annotated[str | None, typer.Option(help="Conversation it belongs to.")] = None,
     turn: Annotated[int | None, typer.Option(help="Its place in the conversation.")] = None,
     speaker: Annotated[str | None, typer.Option(help="Who said it.")] = None,
-    importance: Annotated[float | None, typer.Option(min=0, max=1)] = None,
-    confidence: Annotated[float | None, typer.Option(min=0, max=1)] = None,
-    pinned: Annotated[bool, typer.Option("--pinned")] = False,
+    importance: Annotated[
+        float | None, typer.Option(min=0, max=1, help="0 to 1; without, 0.5.")
+    ] = None,
+    confidence: Annotated[
+        float | None, typer.Option(min=0, max=1, help="How sure it is, 0 to 1.")
+    ] = None,
+    pinned: Annotated[
+        bool, typer.Option("--pinned", help="Kept at the front of its kind, whatever its age.")
+    ] = False,
     unresolved: Annotated[bool, typer.Option("--unresolved", help="Work not done yet.")] = False,
-    occurred_at: Annotated[datetime | None, typer.Option(formats=_WHEN)] = None,
-    valid_from: Annotated[datetime | None, typer.Option(formats=_WHEN)] = None,
-    valid_to: Annotated[datetime | None, typer.Option(formats=_WHEN)] = None,
+    occurred_at: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=_WHEN, metavar="TIME", help="When it happened; local time if no zone."
+        ),
+    ] = None,
+    valid_from: Annotated[
+        datetime | None, typer.Option(formats=_WHEN, metavar="TIME", help="True from then on.")
+    ] = None,
+    valid_to: Annotated[
+        datetime | None, typer.Option(formats=_WHEN, metavar="TIME", help="True until then.")
+    ] = None,
     metadata: Annotated[str | None, typer.Option(help="A JSON object.")] = None,
     on_conflict: Annotated[
         str,
@@ -110,6 +131,11 @@ def remember(
         return None
     name = f" (ref {output.clean(stored.ref)})" if stored.ref else ""
     settings.out.print(f"{stored.outcome} {stored.memory_id}{name}", soft_wrap=True)
+    if stored.outcome in ENDED:
+        settings.note(
+            f"Nothing was stored: this was {stored.outcome} before. "
+            "--on-conflict rewrite stores it all the same."
+        )
     return None
 
 
@@ -139,7 +165,12 @@ def recall(
         float | None, typer.Option(help="Drop hits below this relevance, 0 to 1.")
     ] = None,
     as_of: Annotated[
-        datetime | None, typer.Option(formats=_WHEN, help="What was known at that time.")
+        datetime | None,
+        typer.Option(
+            formats=_WHEN,
+            metavar="TIME",
+            help="What was known then: 2026-03-01 or 2026-03-01T09:30:00+02:00.",
+        ),
     ] = None,
     option: Annotated[
         list[str] | None,

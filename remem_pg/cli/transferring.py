@@ -92,8 +92,10 @@ def export(
 
 def _create(path: Path) -> IO[bytes]:
     try:
-        # memories are nobody else's business
-        return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+        # Memories are nobody else's business, and a file or link that somebody put there under this
+        # name keeps its own permissions and place.
+        path.unlink(missing_ok=True)
+        return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
     except OSError as error:
         raise typer.BadParameter(f"{path}: {error.strerror}", param_hint="FILE") from error
 

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 
 from remem_pg.embedding import model_store
 from remem_pg.embedding.download_lock import only_one
-from remem_pg.embedding.http_client import open_client, place_of
+from remem_pg.embedding.http_client import hide, open_client, place_of
 from remem_pg.embedding.known_models import ANY, DEFAULT, KNOWN, KnownModel, Part
 from remem_pg.embedding.transfer import DISK, Absent, Patience, Wanted, failed, fetch
 from remem_pg.errors import InvalidArgument, RememError
@@ -118,6 +118,7 @@ def _base(address: str) -> str:
             detail={"argument": "source", "value": place_of(address)},
             hint="a directory on this machine needs no download: name it in REMEM_MODEL_PATH",
         )
+    hide(address)
     return address.rstrip("/")
 
 

@@ -25,12 +25,15 @@ from remem_pg.embedding.http_answer import (
 )
 from remem_pg.embedding.http_client import (
     RETRIED,
+    authorization,
+    hide,
     library,
     open_client,
     place_of,
     sleep_within,
     wait_seconds,
     why_not,
+    without_secrets,
 )
 from remem_pg.errors import (
     DimensionMismatch,
@@ -95,6 +98,7 @@ class HttpEmbedding:
         path = path if path.endswith("/embeddings") else f"{path}/embeddings"
         self._url = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
         self.place = place_of(self._url)
+        hide(self._url)
         self._model = model or os.environ.get(MODEL) or ""
         self._dimensions = _whole(dimensions, os.environ.get(DIMENSIONS))
         if batch_size < 1 or attempts < 1 or timeout <= 0 or patience <= 0:
@@ -225,19 +229,19 @@ class HttpEmbedding:
 
     def _once(self, body: dict[str, Any], until: float) -> bytes:
         """One request. Raises Trouble for what may pass, Refused for what will not."""
-        key = os.environ.get(self._key_variable)
+        headers = authorization(self._key_variable)
         try:
             with self._connection().stream(
                 "POST",
                 self._url,
                 json=body,
-                headers={"Authorization": f"Bearer {key}"} if key else {},
+                headers=headers,
                 timeout=max(0.05, min(self._timeout, until - time.monotonic())),
             ) as response:
                 content = read(response, until, self.place)
         except library().HTTPError as error:
             kind, hint = why_not(error)
-            said = str(error) or type(error).__name__
+            said = without_secrets(str(error), self._url, headers) or type(error).__name__
             failure = EmbeddingUnavailable(
                 f"the embedding endpoint {self.place} did not answer: {said}",
                 detail={"endpoint": self.place, "reason": kind},
@@ -246,7 +250,8 @@ class HttpEmbedding:
             raise Trouble(failure, again=kind not in ("tls", "request")) from error
         if response.status_code == 200:
             return content
-        refused = Refused(response.status_code, message_of(content))
+        said = without_secrets(message_of(content), self._url, headers)
+        refused = Refused(response.status_code, said)
         if refused.status in RETRIED:
             raise Trouble(self._failed(refused), retry_after=response.headers.get("retry-after"))
         raise refused

@@ -5,15 +5,18 @@ httpx is imported when a connection is first wanted, and no earlier.
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import ssl
 import time
+from base64 import b64encode
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from remem_pg.errors import EmbeddingUnavailable
 
@@ -108,6 +111,66 @@ def place_of(url: str) -> str:
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     return f"{parts.hostname or ''}{port}{parts.path}"
+
+
+class _WithoutSecrets(logging.Filter):
+    """httpx logs every request with its whole address, and an address may hold a password or a
+    key. Those of the hosts here are logged as ``place_of`` shows them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hosts: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, tuple):
+            record.args = tuple(map(self._shown, record.args))
+        return True
+
+    def _shown(self, value: Any) -> Any:
+        address = str(value) if type(value).__name__ == "URL" else ""
+        return place_of(address) if urlsplit(address).hostname in self.hosts else value
+
+
+_without_secrets = _WithoutSecrets()
+
+
+def hide(url: str) -> None:
+    """Keeps what is secret in addresses of this host out of httpx's log."""
+    host = None
+    with suppress(ValueError):  # no address: the request says so
+        host = urlsplit(url).hostname
+    if host:
+        _without_secrets.hosts.add(host)
+        logging.getLogger("httpx").addFilter(_without_secrets)  # adding it again changes nothing
+
+
+def authorization(variable: str) -> dict[str, str]:
+    """The header with the key of an environment variable; none without one.
+
+    White space around it goes: files of secrets end in a newline. Raises EmbeddingUnavailable for
+    what no header can hold, and does not quote it, as the HTTP library would.
+    """
+    key = os.environ.get(variable, "").strip()
+    if not (key.isascii() and (key.isprintable() or not key)):
+        raise EmbeddingUnavailable(
+            f"{variable} holds characters that no key has",
+            detail={"variable": variable},
+            hint=f"set {variable} to the endpoint's key",
+        )
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def without_secrets(said: str, url: str, headers: Mapping[str, str]) -> str:
+    """What an endpoint said, where it repeats the key or the password that it was sent."""
+    parts = urlsplit(url)
+    secrets = [value.removeprefix("Bearer ") for value in headers.values()]
+    if parts.password:
+        pair = f"{unquote(parts.username or '')}:{unquote(parts.password)}"
+        secrets += [parts.password, unquote(parts.password), b64encode(pair.encode()).decode()]
+    secrets += [value for _, value in parse_qsl(parts.query) if len(value) >= 8]
+    for secret in sorted(secrets, key=len, reverse=True):
+        said = said.replace(secret, "***")
+    return said
 
 
 def why_not(error: Exception) -> tuple[str, str]:

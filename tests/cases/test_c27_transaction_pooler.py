@@ -126,14 +126,17 @@ def test_async_clients_with_parallel_arms_leave_nothing_behind(through: str) -> 
     assert states(through) == before
 
 
-def test_strict_mode_works_through_a_pooler(through: str, db: Connection) -> None:
+@pytest.mark.parametrize("tenant", [None, True])
+def test_strict_mode_works_through_a_pooler(
+    through: str, db: Connection, tenant: bool | None
+) -> None:
     db.execute("select remem.configure('tenant_mode', 'strict')")
-    with Remem(through, workspace="mine", embedding="hash", tenant=True) as mem:
+    with Remem(through, workspace="mine", embedding="hash", tenant=tenant) as mem:
         for number in range(8):
             mem.remember(f"Number {number}.", ref=str(number))
             assert mem.recall("number")
         # The setting ended with its call: who does not make it is refused, on any connection.
-        with Remem(through, workspace="mine", embedding="hash") as without:
+        with Remem(through, workspace="mine", embedding="hash", tenant=False) as without:
             for _ in range(2 * SIZE):
                 with pytest.raises(TenantNotSet):
                     without.recall("number")

@@ -222,3 +222,27 @@ def test_the_embedded_server_is_backed_up_and_restored(place: Path) -> None:
     assert restored.returncode == 0, restored.stderr
     assert "Restored 1 memory" in restored.stdout
     assert other.json("list")["memories"][0]["body"] == "We retry three times."
+
+
+def test_what_somebody_put_in_the_way_of_a_backup_gets_nothing_of_it(
+    db_dsn: str, db: Connection, tmp_path: Path
+) -> None:
+    db.execute("select remem.remember('acme', 'The heron is a bird.')")
+    theirs = tmp_path / "theirs"
+    theirs.touch(mode=0o666)
+    path = tmp_path / "all.dump"
+    path.with_name("all.dump.partial").symlink_to(theirs)
+    backup(db_dsn, path)
+    assert theirs.read_bytes() == b""
+    assert not path.is_symlink()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_backup_whose_name_begins_with_a_dash_is_restored(
+    archive: Path, bare_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = tmp_path / "--clean"
+    archive.rename(named)
+    manifest_path(archive).rename(manifest_path(named))
+    monkeypatch.chdir(tmp_path)
+    assert restore(bare_database, Path("--clean")).rows["workspace"] == 2

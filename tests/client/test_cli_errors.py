@@ -55,6 +55,24 @@ def test_bad_input_is_one_sentence_with_its_code(
     assert as_json.stderr == ""
 
 
+def test_a_place_that_cannot_be_written_is_one_sentence(cli: Cli) -> None:
+    done = cli("backup", "--output", "/nowhere/at/all.dump")
+    assert done.returncode == conf.REFUSED
+    assert done.stderr.startswith("/nowhere/at/all.dump")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_list_of_what_is_valid_is_told_once_and_whole(cli: Cli) -> None:
+    said = cli("remember", "text", "--kind", "nonsense").stderr
+    assert "..." not in said
+    assert "procedure, task, other" in said
+
+
+def test_help_flows_in_paragraphs(cli: Cli) -> None:
+    said = " ".join(cli("worker", "--help").stdout.split())
+    assert "the current one of a workspace, or the one that remem reembed" in said
+
+
 def test_an_unreachable_server_has_its_own_code() -> None:
     done = Cli("postgresql://nobody@127.0.0.1:1/none?connect_timeout=2")("count", "--json")
     assert done.returncode == conf.UNREACHABLE

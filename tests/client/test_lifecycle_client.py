@@ -200,6 +200,33 @@ def test_a_filter_changes_nothing_without_yes(cli: Cli) -> None:
     assert cli.json("count")["count"] == 0
 
 
+def test_forgetting_takes_the_conditions_that_recall_takes(cli: Cli) -> None:
+    cli("remember", "Costs $5.", "--ref", "price", "--kind", "decision")
+    other = cli("forget", "--where", "kind = 'decision' and body = 'x'")
+    assert other.returncode == 1 and other.stderr.startswith("RM001 where: ")
+    assert cli("forget", "--where", "kind = 'decision'", "--yes").stdout == "Forgot 1 memory.\n"
+    assert cli("forget", "--filter", '$.ref == "retries"', "--yes").stdout == "Forgot 1 memory.\n"
+    assert cli.json("count")["count"] == 0
+
+
+def test_supersede_takes_ids_and_refs(cli: Cli) -> None:
+    new = cli.json("remember", "We retry five times.", "--ref", "again")["memory_id"]
+    missing = cli("supersede", "retries", "nothing")
+    assert missing.returncode == 1 and missing.stderr.startswith('RM101 no memory "nothing"')
+    assert cli.json("supersede", "retries", new)["outcome"] == "superseded"
+    assert [v["body"] for v in cli.json("history", "again")["versions"]][-1] == (
+        "We retry five times."
+    )
+
+
+def test_what_was_ended_is_said_not_to_be_stored_again(cli: Cli) -> None:
+    cli("purge", "retries", "--yes")
+    again = cli("remember", "We retry three times.", "--ref", "retries")
+    assert again.stdout.startswith("purged ")
+    assert "Nothing was stored" in again.stderr and "rewrite" in again.stderr
+    assert cli.json("count")["count"] == 0
+
+
 def test_what_cannot_be_undone_asks(cli: Cli) -> None:
     for command in (["purge", "retries"], ["purge", "--forgotten"], ["drop-workspace"]):
         refused = cli(*command)

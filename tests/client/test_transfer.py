@@ -144,9 +144,12 @@ def test_a_copy_works_whatever_the_encoding_of_the_connection(db_dsn: str, db: C
         assert {memory.body for memory in mem.list(limit=100)} == {i["body"] for i in items}
 
 
-def test_in_strict_mode_everything_works_with_the_tenant(db: Connection, db_dsn: str) -> None:
+@pytest.mark.parametrize("tenant", [True, None])
+def test_in_strict_mode_everything_works_with_the_tenant(
+    db: Connection, db_dsn: str, tenant: bool | None
+) -> None:
     db.execute("select remem.configure('tenant_mode', 'strict')")
-    with Remem(db_dsn, workspace="acme", embedding=None, tenant=True) as mem:
+    with Remem(db_dsn, workspace="acme", embedding=None, tenant=tenant) as mem:
         mem.remember_many(notes(120), batch_size=60)
         found: list[str] = []
         mem.export(found.append)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from typing import Any
@@ -17,7 +18,7 @@ from tests.support.jobs import coverage, current, state, stored
 from tests.support.memories import Connection, value
 from tests.support.trap import HASH_AND_NEURAL, set_trap
 
-MEMORIES = 300
+MEMORIES = int(os.environ.get("REMEM_SWAP_MEMORIES", "300"))
 
 
 @pytest.fixture(scope="module")

@@ -179,7 +179,7 @@ def test_workers_killed_at_random_leave_one_true_vector_for_each_memory(
     old.remember_many([{"body": f"more {n}", "ref": f"m{n}"} for n in range(150)])
     begin(new)
     randoms = random.Random(5)
-    for turn in range(8):
+    for turn in range(20):
         child = spawn()
         time.sleep(randoms.uniform(0.01, 0.25))
         old.remember(f"more {turn}, while it worked", ref=f"m{turn}")

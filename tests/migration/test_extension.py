@@ -237,6 +237,10 @@ def test_a_dump_without_the_rows_leaves_an_extension_that_is_created_anew(
     programs("pg_dump", "--schema-only", f"--file={file}", server.owner_dsn(full.info.dbname))
     programs("psql", "--no-psqlrc", "--quiet", f"--file={file}", server.owner_dsn(name))
     with psycopg.connect(server.owner_dsn(name), autocommit=True) as conn:
+        with pytest.raises(psycopg.Error) as refused:
+            conn.execute("select remem.remember('w', 'Too early.')")
+        assert refused.value.sqlstate == "RM202"
+        assert "install again" in (refused.value.diag.message_hint or "")
         conn.execute("drop extension remem")
         conn.execute("drop schema remem cascade")
         conn.execute("create extension remem")

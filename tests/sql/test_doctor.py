@@ -175,6 +175,14 @@ def test_a_workspace_is_quoted_as_a_shell_wants_it(db: Connection) -> None:
     assert said == "remem reembed --workspace 'it'\\''s; rm -rf /'"
 
 
+def test_the_built_in_space_is_no_warning_where_nobody_uses_it(moving: Connection) -> None:
+    drain(moving)
+    finish(moving)
+    moving.execute("select remem.activate_space('new')")
+    left = checks(moving)["embeddings:hash"]
+    assert (left.status, left.remedy) == ("ok", None)
+
+
 def test_a_space_that_nobody_uses_any_more_is_named(moving: Connection) -> None:
     drain(moving)
     finish(moving)

@@ -54,6 +54,8 @@ def memory(number: int = 1, body: str = "The heron is a bird.", **fields: Any) -
          {"type": "version"}),
         ({"type": "tombstone"}, "RM001", {"type": "tombstone"}),
         ({"type": "session", "session_ref": "s" * 501}, "RM003", {"argument": "session_ref"}),
+        ({"type": "session", "session_ref": "s", "last_turn": 2147483647}, "RM001",
+         {"argument": "last_turn", "limit": 1000000000}),
         ({"type": "topic", "title": "T", "scope": "global", "parts": {"": {"title": ""}}}, "RM001",
          {"argument": "title"}),
         ({"type": "plan_setting", "name": "no such", "value": 1}, "RM002", {"option": "no such"}),

@@ -47,7 +47,11 @@ def fill_every_place(db: Connection) -> int:
     row = get(db, "w", ref="r")
     for src, dst in ((row.memory_id, other.memory_id), (other.memory_id, row.memory_id)):
         db.execute("select remem.relate('w', %s, %s)", [src, dst])
-    db.execute("select remem.recall_cached('w', %s)", [SECRET])
+    asked = Jsonb({"session_ref": f"{SECRET} session"})
+    db.execute("select remem.recall_cached('w', %s, options => %s)", [SECRET, asked])
+    db.execute(  # as count_words does where a word is in many memories
+        "insert into remem.frequent_word select distinct workspace, lexeme, 201 from remem.posting"
+    )
     open_space(db, "second", 3)
     value(
         db,
@@ -72,6 +76,7 @@ def test_nothing_of_a_purged_memory_is_left_but_id_and_ref(db: Connection, forgo
     for number in (first, first + 1):
         assert about(db, number) == ["remem.tombstone.memory_no"]
     assert value(db, "select count(*) from remem.query_cache") == 0
+    assert value(db, "select count(*) from remem.frequent_word where lexeme ~ 'innoc'") == 1
     assert problems(db) == []
     assert [h.ref for h in recall(db, "w", f"{SECRET} bystander")] == ["other"]
     assert [(v.memory_id, v.state, v.body, v.ref) for v in history(db, "w", ref="r")] == [

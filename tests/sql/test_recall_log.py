@@ -106,6 +106,20 @@ def test_no_field_of_a_row_takes_a_sentence(filled: Connection) -> None:
     assert "retry" not in said
 
 
+def test_a_failed_arm_is_in_the_log_and_a_number_that_nobody_can_reckon_with_is_not(
+    filled: Connection,
+) -> None:
+    filled.execute(
+        "select remem.log_recall('w', 'cold', 8, 3, degraded => '{arm_failed:lexical}',"
+        ' timings => \'{"total": 1.5, "query": 1e400}\','
+        ' arms => \'{"vector": {"state": "completed", "found": 1e400, "elapsed_ms": 2}}\')'
+    )
+    (row,) = rows(filled)
+    assert row["degraded"] == ["arm_failed:lexical"]
+    assert row["timings"] == {"total": 1.5}
+    assert row["arms"] == {"vector": {"state": "completed", "elapsed_ms": 2}}
+
+
 @pytest.mark.covers("MN17")
 def test_in_a_read_only_transaction_nothing_is_logged_and_nothing_raised(
     filled: Connection,

@@ -232,7 +232,7 @@ begin
       case when v_whole then (select count(*) from remem.workspace w where w.space_no = s.space_no or w.next_space_no = s.space_no) end,
       remem._space_index(s.space_no),
       case when v_whole then coalesce(pg_relation_size(to_regclass(format('remem.embedding_%s_hnsw_idx', s.space_no))), 0) end,
-      case when v_whole then pg_table_size(format('remem.embedding_%s', s.space_no)::regclass) end
+      case when v_whole then pg_table_size(to_regclass(format('remem.embedding_%s', s.space_no))) end
     from remem.embedding_space s
     cross join lateral (select remem._space_state(v_row, s.space_no) as state where v_row.workspace is not null
       union all select null where v_row.workspace is null) u

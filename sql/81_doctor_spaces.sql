@@ -63,7 +63,7 @@ begin
 
   for v_row in
     select s.name, s.state, s.space_no, p.*, remem._is_used(s.space_no) as used,
-      pg_total_relation_size(format('remem.embedding_%s', s.space_no)::regclass) as bytes
+      pg_total_relation_size(to_regclass(format('remem.embedding_%s', s.space_no))) as bytes
     from remem.embedding_space s
     left join lateral (
       select count(*) as workspaces, count(*) filter (where not e.current) as moving, sum(e.memories) as memories, sum(e.vectors) as vectors,

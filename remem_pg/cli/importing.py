@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from remem_pg.errors import RememError
     from remem_pg.models import BulkReport, MemoryInput
 
-SHOWN_REFUSALS = 1000  # more are counted, not kept, so that memory stays bounded
-
 
 class Origin(StrEnum):
     """Whose export a file is."""
@@ -61,7 +59,9 @@ class Report:
     def refuse(self, line: int, error: dict[str, Any]) -> None:
         """Note one refused line."""
         self.refused_count += 1
-        if len(self.refused) < SHOWN_REFUSALS:
+        from remem_pg.models import REFUSALS_KEPT
+
+        if len(self.refused) < REFUSALS_KEPT:
             self.refused.append({"line": line, **error})
 
 

@@ -33,8 +33,9 @@ DEGRADED: dict[str, str] = {
     "rerank_failed": "the reranker failed or took too long, so the hits stand as they were found. "
     "remem explain says what went wrong.",
     "expansion_failed": "the texts that should widen the question could not be had, so the "
-    "question was asked alone.",
-    "hook_failed": "a function of yours around the routing failed and was left out.",
+    "question was asked alone. remem explain says what went wrong.",
+    "hook_failed": "a function of yours around the routing failed and was left out. "
+    "remem explain says what went wrong.",
     "arm_failed": "one way of searching failed and the others answered. remem explain says why.",
     "arm_pending": "one way of searching had no time left and the others answered. Give the "
     "question a longer deadline_ms, or none.",

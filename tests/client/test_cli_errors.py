@@ -17,6 +17,7 @@ import pytest
 
 from remem_pg.cli import output
 from remem_pg.cli import settings as conf
+from remem_pg.json_line import BATCH_LINES
 from tests.client.cli_runner import Cli
 from tests.support.waiting import until
 
@@ -171,15 +172,15 @@ def test_an_interrupt_is_code_130(cli: Cli) -> None:
     ) as process:
         assert process.stdin is not None and process.stderr is not None
         # A full batch is stored before the next read blocks, so its message names the line.
-        process.stdin.write("".join(f'{{"body": "Note {n}."}}\n' for n in range(1, 201)))
+        process.stdin.write("".join(f'{{"body": "Note {n}."}}\n' for n in range(BATCH_LINES)))
         process.stdin.flush()
-        wait_for_rows(cli, 200)
+        wait_for_rows(cli, BATCH_LINES)
         process.send_signal(signal.SIGINT)
         error = process.stderr.read()
         process.wait(timeout=30)
     assert process.returncode == conf.INTERRUPTED
     assert "interrupted" in error
-    assert "--from-line 201" in error
+    assert f"--from-line {BATCH_LINES + 1}" in error
     assert "Traceback" not in error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
+from collections import Counter
 from typing import Any
 
 import psycopg
@@ -23,6 +23,7 @@ from tests.support.consistency import problems
 from tests.support.jobs import Shares, current, state, stored
 from tests.support.memories import Connection, value
 from tests.support.trap import NO_PRODUCT, set_trap
+from tests.support.waiting import until
 
 
 @pytest.mark.covers("RE4", "RE22", "RE31")
@@ -61,8 +62,9 @@ def test_vectors_of_two_models_never_meet_while_a_workspace_moves(
     stop = threading.Event()
     errors: list[BaseException] = []
     said: set[str] = set()
+    asked: Counter[str] = Counter()
 
-    def recalls(model: Shares) -> None:
+    def recalls(name: str, model: Shares) -> None:
         try:
             with Remem(db_dsn, workspace="w", embedding=model) as client:
                 number = 0
@@ -71,6 +73,7 @@ def test_vectors_of_two_models_never_meet_while_a_workspace_moves(
                     hits = client.recall(f"memory {number % 30}")
                     assert hits
                     said.update(hits.degraded)
+                    asked[name] += 1
         except BaseException as error:
             errors.append(error)
 
@@ -86,8 +89,8 @@ def test_vectors_of_two_models_never_meet_while_a_workspace_moves(
             errors.append(error)
 
     threads = [
-        threading.Thread(target=recalls, args=(Shares("old", 0),)),
-        threading.Thread(target=recalls, args=(Shares("new", 1),)),
+        threading.Thread(target=recalls, args=("old", Shares("old", 0))),
+        threading.Thread(target=recalls, args=("new", Shares("new", 1))),
         threading.Thread(target=writes),
     ]
     for thread in threads:
@@ -95,7 +98,8 @@ def test_vectors_of_two_models_never_meet_while_a_workspace_moves(
     try:
         result = new.reembed(batch_size=5)
         assert result.activated
-        time.sleep(0.5)
+        before = dict(asked)
+        until(lambda: errors or all(asked[one] > before.get(one, 0) + 5 for one in ("old", "new")))
     finally:
         stop.set()
         for thread in threads:
@@ -238,12 +242,12 @@ def test_a_large_space_gets_its_index_from_the_client_without_holding_writers_up
     number = value(su, "select space_no from remem.embedding_space where name = 'new'")
     row = "array_fill(0.5, array[16])::real[]::vector::halfvec"
     su.execute(
-        f"insert into remem.embedding_{number} select 'x', n, {row}"  # type: ignore[arg-type]
+        f"insert into remem.embedding_{number} select 'x', n, {row}"
         " from generate_series(1, 5001) n"
     )
     assert new.reembed().activated
     assert value(su, "select remem._space_index(%s)", [number]) == "valid"
-    su.execute(f"delete from remem.embedding_{number} where workspace = 'x'")  # type: ignore[arg-type]
+    su.execute(f"delete from remem.embedding_{number} where workspace = 'x'")
     assert problems(su) == []
 
 

@@ -17,6 +17,7 @@ from tests.support.consistency import problems
 from tests.support.jobs import coverage, current, state, stored
 from tests.support.memories import Connection, value
 from tests.support.trap import HASH_AND_NEURAL, set_trap
+from tests.support.waiting import until
 
 MEMORIES = int(os.environ.get("REMEM_SWAP_MEMORIES", "300"))
 
@@ -98,7 +99,8 @@ def test_hash_to_minilm_and_back_under_writes_and_recalls(
         ):
             with Traffic(db_dsn, "hash", minilm) as traffic:
                 result = client.reembed()
-                time.sleep(0.5)
+                seen = traffic.recalls
+                until(lambda: traffic.errors or traffic.recalls > seen + 10)  # noqa: B023
             assert traffic.errors == []
             assert traffic.recalls > 5
             assert result.activated

@@ -185,10 +185,12 @@ def test_workers_killed_at_random_leave_one_true_vector_for_each_memory(
         old.remember(f"more {turn}, while it worked", ref=f"m{turn}")
         child.send_signal(signal.SIGKILL)
         child.wait()
-    time.sleep(0.5)  # the leases of the dead end
-    report = Worker(new, poll=0.1, lease=0.4).run(once=True)
-    until(lambda: Worker(new, poll=0.1, lease=0.4).run(once=True).claimed == 0)
-    assert current(su) == "new", report
+    # until the leases of the dead have ended
+    until(
+        lambda: (
+            Worker(new, poll=0.1, lease=0.4).run(once=True).claimed == 0 and current(su) == "new"
+        )
+    )
     model, vectors = Shares("new", 1), stored(su, "new")
     live = value(su, "select remem.count('w')")
     assert len(vectors) == live

@@ -270,3 +270,15 @@ def test_every_table_in_use_has_a_valid_index_and_no_rights_for_others(db: Conne
             " where a.grantee <> relowner) from pg_class where relname = %s",
             [table],
         )
+
+
+@pytest.mark.parametrize("look", ["list_spaces()", "doctor()"])
+def test_a_space_that_is_dropped_meanwhile_disturbs_nobody(
+    db: Connection, db_dsn: str, look: str
+) -> None:
+    register(db)
+    with psycopg.connect(db_dsn) as other:
+        other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        assert value(other, "select count(*) from remem.embedding_space") == 2
+        assert value(db, "select remem.drop_space('minilm')") == "dropped"
+        assert other.execute(f"select * from remem.{look}".encode()).fetchall()

@@ -138,7 +138,8 @@ def plan_steps(trace: Trace) -> Iterable[tuple[str, str]]:
         yield "ask", f"{request.provider}, at most {request.limit}: {request.reason}"
     plan = trace.plan
     cached = ", of a moment ago" if trace.catalog_cached else ""
-    yield "catalog", f"{plan.catalog_entries} entries, {plan.catalog_shown} sent{cached}"
+    entries = output.counted(plan.catalog_entries, "entry", "entries")
+    yield "catalog", f"{entries}, {plan.catalog_shown} sent{cached}"
 
 
 def context_steps(trace: Trace) -> Iterable[tuple[str, str]]:

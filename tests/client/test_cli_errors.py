@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from remem_pg.cli import output
 from remem_pg.cli import settings as conf
@@ -51,6 +52,13 @@ def test_bad_input_is_one_sentence_with_its_code(
     assert as_json.returncode == conf.REFUSED
     assert json.loads(as_json.stdout)["error"]["code"] == code
     assert as_json.stderr == ""
+
+
+def test_a_server_that_refuses_the_role_is_not_called_silent(db_dsn: str) -> None:
+    done = Cli(make_conninfo(db_dsn, user="nobody_of_that_name"))("count")
+    assert done.returncode == conf.UNREACHABLE
+    assert done.stderr.startswith("Postgres refused the connection: ")
+    assert "no answer" not in done.stderr
 
 
 def test_a_place_that_cannot_be_written_is_one_sentence(cli: Cli) -> None:
@@ -260,6 +268,10 @@ def test_tables_fit_eighty_columns(cli: Cli) -> None:
         "stale_rows",
         "analyser_mix",
         "unknown_workspace",
+        "graph_failed",
+        "out_of_scope",
+        "arm_failed:vector",
+        "arm_pending:lexical",
     ],
 )
 def test_every_degraded_state_says_what_to_do(code: str) -> None:

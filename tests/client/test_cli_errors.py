@@ -18,6 +18,7 @@ from psycopg.conninfo import make_conninfo
 
 from remem_pg.cli import output
 from remem_pg.cli import settings as conf
+from remem_pg.cli.lines import BATCH_LINES
 from tests.client.cli_runner import Cli
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -178,15 +179,17 @@ def test_an_interrupt_is_code_130(cli: Cli) -> None:
     ) as process:
         assert process.stdin is not None and process.stderr is not None
         # A full batch is stored before the next read blocks, so its message names the line.
-        process.stdin.write("".join(f'{{"body": "Note {n}."}}\n' for n in range(1, 201)))
+        process.stdin.write(
+            "".join(f'{{"body": "Note {n}."}}\n' for n in range(1, BATCH_LINES + 1))
+        )
         process.stdin.flush()
-        wait_for_rows(cli, 200)
+        wait_for_rows(cli, BATCH_LINES)
         process.send_signal(signal.SIGINT)
         error = process.stderr.read()
         process.wait(timeout=30)
     assert process.returncode == conf.INTERRUPTED
     assert "interrupted" in error
-    assert "--from-line 201" in error
+    assert f"--from-line {BATCH_LINES + 1}" in error
     assert "Traceback" not in error
 
 

@@ -126,6 +126,8 @@ CREATE TYPE remem._import_memory AS (
 	forgotten_why text
 );
 
+COMMENT ON TYPE remem._import_memory IS 'A memory of an export between reading and writing.';
+
 CREATE TYPE remem._memory_evidence AS (
 	memory_no bigint,
 	memory_id uuid,
@@ -1111,6 +1113,8 @@ CREATE FUNCTION remem._is_granted(workspace text, demand text) RETURNS boolean L
 CREATE FUNCTION remem._is_live_memory(workspace text, memory_no bigint) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._is_number(value jsonb, least_value numeric, most numeric) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+
+CREATE FUNCTION remem._is_plain_number(value jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._is_repeatable(document jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 

@@ -8,6 +8,7 @@ message text. Errors found by the client itself (before anything is sent) are th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -276,6 +277,8 @@ _SERVER_GONE = frozenset({"57P01", "57P02", "57P03", "57P05"})
 """Shut down by an administrator, after a crash, still starting, or idle too long."""
 
 
+# What a server says that runs and lets nobody of that name in; other FATALs are about its state.
+_REFUSED = re.compile(r'FATAL:\s+(role "|database "|password |no pg_hba|permission denied)')
 _READ_ONLY = "25006"
 """read_only_sql_transaction."""
 
@@ -306,7 +309,13 @@ def from_psycopg(exc: psycopg.Error) -> RememError | None:
     if state is None:
         # no answer from a server: refused, timed out, closed in the middle of a statement
         if isinstance(exc, psycopg.OperationalError):
-            return ServerUnavailable(f"no answer from Postgres: {_first_line(exc)}")
+            said = _first_line(exc)
+            if _REFUSED.search(said):  # it runs, and wants no session of this role or database
+                return ServerUnavailable(
+                    f"Postgres refused the connection: {said}",
+                    hint="check the role, the password and the database in the DSN",
+                )
+            return ServerUnavailable(f"no answer from Postgres: {said}")
         return None
     if state.startswith("RM"):
         error = from_code(state, detail=_json(exc.diag.message_detail), hint=exc.diag.message_hint)

@@ -24,6 +24,9 @@ T = TypeVar("T")
 
 LATE = "timed_out"
 
+THREADS = ("remem-job", "remem-work")
+"""Names of the threads that may be left behind."""
+
 _left: set[asyncio.Task[Any]] = set()  # a task that nobody refers to may vanish while it runs
 
 
@@ -53,7 +56,7 @@ def in_threads(
         context = contextvars.copy_context()
         work = partial(context.run, _work, name, job, drive, outcomes.put)
         try:
-            threading.Thread(target=work, name="remem-job", daemon=True).start()
+            threading.Thread(target=work, name=THREADS[0], daemon=True).start()
         except RuntimeError as error:  # no more threads to be had
             settled[name] = Settled("failed", 0.0, error=error)
         else:
@@ -131,7 +134,7 @@ async def in_daemon(function: Callable[[], T]) -> T:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(finish, value, failure)
 
-    threading.Thread(target=work, name="remem-work", daemon=True).start()
+    threading.Thread(target=work, name=THREADS[1], daemon=True).start()
     return await future
 
 

@@ -3,7 +3,9 @@ is quick."""
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 from typing import Annotated
 
 import typer
@@ -130,13 +132,31 @@ def run() -> None:
         # A terminal or pipe that is not UTF-8 shows a substitute instead of failing.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    code: object = conf.OK
     try:
         app(prog_name="remem")
+    except SystemExit as done:
+        code = done.code
+        raise
     finally:
         try:
             sys.stdout.flush()
         except BrokenPipeError:
             silence_stdout()
+        leave_the_late_behind(code)
+
+
+def leave_the_late_behind(code: object) -> None:
+    """End the process at once where work that ran out of time still runs in a thread.
+
+    The interpreter ends such threads as they come out of native code, which a model that is being
+    loaded answers by aborting the process.
+    """
+    settle = sys.modules.get("remem_pg.settle")  # nothing is left behind by what was never loaded
+    late = settle is not None and any(t.name in settle.THREADS for t in threading.enumerate())
+    if late and sys.exc_info()[0] in (None, SystemExit) and isinstance(code, int | None):
+        sys.stderr.flush()
+        os._exit(code or conf.OK)
 
 
 __all__ = ["app", "run", "run_guarded"]

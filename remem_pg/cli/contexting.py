@@ -16,6 +16,7 @@ from remem_pg.cli.settings import Settings, print_json
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from remem_pg.client import Remem
     from remem_pg.context.result import ContextResult, Trace
 
 Prompt = Annotated[str, typer.Argument(help="What the user says; - reads standard input.")]
@@ -48,7 +49,7 @@ def plan(
     verbose: Verbose = False,
 ) -> int | None:
     """Show whether a prompt needs memories, what it is about, and who would be asked."""
-    trace = open_memory(settings).plan(
+    trace = _ready(settings).plan(
         _text(prompt), scope=scope_of(project, session, user), **_options(option, notes)
     )
     if settings.json:
@@ -74,7 +75,7 @@ def context(
     verbose: Verbose = False,
 ) -> int | None:
     """Print what to put before a model call for a prompt; nothing when there is nothing to say."""
-    result = open_memory(settings).context(
+    result = _ready(settings).context(
         _text(prompt),
         scope=scope_of(project, session, user),
         where=where,
@@ -94,6 +95,16 @@ def context(
         settings.note("Nothing to say.")
     _say(settings, result.trace)
     return None
+
+
+def _ready(settings: Settings) -> Remem:
+    """A client whose model is loaded: the time limits are for a process that goes on, and here
+    the first question would pay for the loading."""
+    memory = open_memory(settings)
+    embedder = memory._session.embedder
+    if embedder.prepare() is not None:
+        embedder.embed(["ready"], query=True)
+    return memory
 
 
 def _text(prompt: str) -> str:
@@ -138,7 +149,8 @@ def plan_steps(trace: Trace) -> Iterable[tuple[str, str]]:
         yield "ask", f"{request.provider}, at most {request.limit}: {request.reason}"
     plan = trace.plan
     cached = ", of a moment ago" if trace.catalog_cached else ""
-    yield "catalog", f"{plan.catalog_entries} entries, {plan.catalog_shown} sent{cached}"
+    entries = output.counted(plan.catalog_entries, "entry", "entries")
+    yield "catalog", f"{entries}, {plan.catalog_shown} sent{cached}"
 
 
 def context_steps(trace: Trace) -> Iterable[tuple[str, str]]:

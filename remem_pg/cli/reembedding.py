@@ -13,7 +13,7 @@ import typer
 
 from remem_pg.cli import settings as conf
 from remem_pg.cli.connect import open_memory
-from remem_pg.cli.output import clean
+from remem_pg.cli.output import clean, counted
 from remem_pg.cli.settings import Settings, print_json
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ def worker(
     if settings.json:
         print_json(report)
     else:
-        settings.out.print(f"{report.reembedded} embedded in {report.turns} turns", soft_wrap=True)
+        turns = counted(report.turns, "turn", "turns")
+        settings.out.print(f"{report.reembedded} embedded in {turns}", soft_wrap=True)
     return None
 
 

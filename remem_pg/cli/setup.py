@@ -213,7 +213,10 @@ def _tenant_lines(settings: Settings) -> list[str]:
 
 def _print_strict(settings: Settings) -> None:
     out = settings.out
-    out.print("Strict      every transaction names its workspace before it calls, the owner's too:")
+    out.print(
+        "Strict      every transaction names its workspace before it calls, the owner's too:",
+        soft_wrap=True,
+    )
     for line in _tenant_lines(settings):
         out.print(f"              {line}", soft_wrap=True)
     out.print(

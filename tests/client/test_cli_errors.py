@@ -14,10 +14,15 @@ import time
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from remem_pg.cli import output
 from remem_pg.cli import settings as conf
+<<<<<<< HEAD
 from remem_pg.json_line import BATCH_LINES
+=======
+from remem_pg.cli.lines import BATCH_LINES
+>>>>>>> newcomer
 from tests.client.cli_runner import Cli
 from tests.support.waiting import until
 
@@ -53,6 +58,13 @@ def test_bad_input_is_one_sentence_with_its_code(
     assert as_json.returncode == conf.REFUSED
     assert json.loads(as_json.stdout)["error"]["code"] == code
     assert as_json.stderr == ""
+
+
+def test_a_server_that_refuses_the_role_is_not_called_silent(db_dsn: str) -> None:
+    done = Cli(make_conninfo(db_dsn, user="nobody_of_that_name"))("count")
+    assert done.returncode == conf.UNREACHABLE
+    assert done.stderr.startswith("Postgres refused the connection: ")
+    assert "no answer" not in done.stderr
 
 
 def test_a_place_that_cannot_be_written_is_one_sentence(cli: Cli) -> None:
@@ -172,7 +184,13 @@ def test_an_interrupt_is_code_130(cli: Cli) -> None:
     ) as process:
         assert process.stdin is not None and process.stderr is not None
         # A full batch is stored before the next read blocks, so its message names the line.
+<<<<<<< HEAD
         process.stdin.write("".join(f'{{"body": "Note {n}."}}\n' for n in range(BATCH_LINES)))
+=======
+        process.stdin.write(
+            "".join(f'{{"body": "Note {n}."}}\n' for n in range(1, BATCH_LINES + 1))
+        )
+>>>>>>> newcomer
         process.stdin.flush()
         wait_for_rows(cli, BATCH_LINES)
         process.send_signal(signal.SIGINT)
@@ -250,6 +268,7 @@ def test_tables_fit_eighty_columns(cli: Cli) -> None:
         assert max(widths) <= 80
 
 
+<<<<<<< HEAD
 def test_the_page_and_the_command_line_know_the_same_degraded_states() -> None:
     _, _, section = (ROOT / "docs" / "recall.md").read_text().partition("## Degraded states")
     cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
@@ -258,6 +277,24 @@ def test_the_page_and_the_command_line_know_the_same_degraded_states() -> None:
 
 
 @pytest.mark.parametrize("code", [*output.DEGRADED, "arm_failed:vector"])
+=======
+@pytest.mark.parametrize(
+    "code",
+    [
+        "no_embedding",
+        "space_mismatch",
+        "zero_vector",
+        "no_lexemes",
+        "stale_rows",
+        "analyser_mix",
+        "unknown_workspace",
+        "graph_failed",
+        "out_of_scope",
+        "arm_failed:vector",
+        "arm_pending:lexical",
+    ],
+)
+>>>>>>> newcomer
 def test_every_degraded_state_says_what_to_do(code: str) -> None:
     (line,) = output.degraded_lines([code])
     assert line.startswith(f"{code}: ")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,3 +80,19 @@ def test_a_provider_that_is_missing_is_named_beside_the_answer(cli: Cli) -> None
 def test_wrong_settings_are_refused(cli: Cli) -> None:
     assert cli("context", "x", "--option", "budget=1").returncode == 1
     assert cli("context", "x", "--notes", "nowhere").returncode == 2
+
+
+def test_work_that_is_late_does_not_abort_the_process() -> None:
+    code = """
+import threading, time
+from remem_pg import settle
+from remem_pg.cli import app
+late = threading.Thread(target=time.sleep, args=(60,), name=settle.THREADS[0], daemon=True)
+late.start()
+import atexit; atexit.register(print, "not reached")
+print("said")
+app.leave_the_late_behind(4)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 4
+    assert "not reached" not in done.stdout

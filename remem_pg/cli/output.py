@@ -28,17 +28,12 @@ DEGRADED: dict[str, str] = {
     "no_lexemes": "the question has no searchable word, so only vectors were compared. "
     "Add a telling word.",
     "stale_rows": "some memories have no vector in the current space and were found by words "
-<<<<<<< HEAD
-    "only. remem reembed gives them one.",
-=======
     "only. remem worker --once gives them one.",
->>>>>>> newcomer
     "analyser_mix": "some memories were indexed under other text rules, so their word scores are "
     "less exact. Index them anew with remem reindex-text.",
     "rerank_failed": "the reranker failed or took too long, so the hits stand as they were found. "
     "remem explain says what went wrong.",
     "expansion_failed": "the texts that should widen the question could not be had, so the "
-<<<<<<< HEAD
     "question was asked alone. remem explain says what went wrong.",
     "hook_failed": "a function of yours around the routing failed and was left out. "
     "remem explain says what went wrong.",
@@ -53,18 +48,6 @@ DEGRADED: dict[str, str] = {
     "remem doctor may say why.",
     "out_of_scope": "the server sent memories of another owner, which were taken out. "
     "remem migrate brings a database of an older version up to date.",
-=======
-    "question was asked alone.",
-    "graph_failed": "what the hits are related to could not be looked up, so only the hits "
-    "themselves came. remem explain says more.",
-    "out_of_scope": "hits that belong to another project, session or user were dropped. "
-    "Name whose they are with --project, --session or --user.",
-    "arm_failed": "one way of searching broke, and the others answered. remem explain says which "
-    "one and how.",
-    "arm_pending": "one way of searching was not done when the time was up, and the others "
-    "answered. Give it more with --option deadline_ms=1000.",
-    "hook_failed": "a function of yours around the routing failed and was left out.",
->>>>>>> newcomer
     "unknown_workspace": "nothing was ever stored in this workspace. Check -w, or store the first "
     "memory with remem remember.",
 }
@@ -215,13 +198,5 @@ def _spoken(record: Any) -> str:
 
 def degraded_lines(codes: Iterable[str]) -> list[str]:
     """One sentence per degraded state: its name, what it means, what to do."""
-<<<<<<< HEAD
     named = ((code, code.partition(":")[0]) for code in codes)  # arm_failed:vector
     return [f"{code}: {DEGRADED.get(name, 'see docs/recall.md.')}" for code, name in named]
-=======
-    # arm_failed:vector names the arm behind the colon
-    return [
-        f"{code}: {DEGRADED.get(code.partition(':')[0], 'remem explain shows every stage.')}"
-        for code in codes
-    ]
->>>>>>> newcomer

@@ -18,11 +18,7 @@ from psycopg.conninfo import make_conninfo
 
 from remem_pg.cli import output
 from remem_pg.cli import settings as conf
-<<<<<<< HEAD
 from remem_pg.json_line import BATCH_LINES
-=======
-from remem_pg.cli.lines import BATCH_LINES
->>>>>>> newcomer
 from tests.client.cli_runner import Cli
 from tests.support.waiting import until
 
@@ -184,13 +180,9 @@ def test_an_interrupt_is_code_130(cli: Cli) -> None:
     ) as process:
         assert process.stdin is not None and process.stderr is not None
         # A full batch is stored before the next read blocks, so its message names the line.
-<<<<<<< HEAD
-        process.stdin.write("".join(f'{{"body": "Note {n}."}}\n' for n in range(BATCH_LINES)))
-=======
         process.stdin.write(
             "".join(f'{{"body": "Note {n}."}}\n' for n in range(1, BATCH_LINES + 1))
         )
->>>>>>> newcomer
         process.stdin.flush()
         wait_for_rows(cli, BATCH_LINES)
         process.send_signal(signal.SIGINT)
@@ -268,7 +260,6 @@ def test_tables_fit_eighty_columns(cli: Cli) -> None:
         assert max(widths) <= 80
 
 
-<<<<<<< HEAD
 def test_the_page_and_the_command_line_know_the_same_degraded_states() -> None:
     _, _, section = (ROOT / "docs" / "recall.md").read_text().partition("## Degraded states")
     cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
@@ -277,24 +268,6 @@ def test_the_page_and_the_command_line_know_the_same_degraded_states() -> None:
 
 
 @pytest.mark.parametrize("code", [*output.DEGRADED, "arm_failed:vector"])
-=======
-@pytest.mark.parametrize(
-    "code",
-    [
-        "no_embedding",
-        "space_mismatch",
-        "zero_vector",
-        "no_lexemes",
-        "stale_rows",
-        "analyser_mix",
-        "unknown_workspace",
-        "graph_failed",
-        "out_of_scope",
-        "arm_failed:vector",
-        "arm_pending:lexical",
-    ],
-)
->>>>>>> newcomer
 def test_every_degraded_state_says_what_to_do(code: str) -> None:
     (line,) = output.degraded_lines([code])
     assert line.startswith(f"{code}: ")

@@ -242,8 +242,7 @@ def test_a_large_space_gets_its_index_from_the_client_without_holding_writers_up
     number = value(su, "select space_no from remem.embedding_space where name = 'new'")
     row = "array_fill(0.5, array[16])::real[]::vector::halfvec"
     su.execute(
-        f"insert into remem.embedding_{number} select 'x', n, {row}"
-        " from generate_series(1, 5001) n"
+        f"insert into remem.embedding_{number} select 'x', n, {row} from generate_series(1, 5001) n"
     )
     assert new.reembed().activated
     assert value(su, "select remem._space_index(%s)", [number]) == "valid"

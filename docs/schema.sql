@@ -822,6 +822,8 @@ CREATE FUNCTION remem._cosines_at(query remem._query, memory_nos bigint[]) RETUR
 
 CREATE FUNCTION remem._count_tally(workspace text, space_no integer, OUT n bigint, OUT doc_len bigint) RETURNS record LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
+CREATE FUNCTION remem._count_words(workspace text) RETURNS bigint LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+
 CREATE FUNCTION remem._coverage(workspace text, space_no integer) RETURNS remem.embedding_coverage LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._covering_topics(context remem._plan_context, matches remem._topic_match[]) RETURNS remem._topic_match[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
@@ -1161,6 +1163,8 @@ CREATE FUNCTION remem._maintain_claims(until timestamp with time zone, OUT n big
 CREATE FUNCTION remem._maintain_log(until timestamp with time zone, OUT folded bigint, OUT pruned bigint, OUT done boolean) RETURNS record LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_seqscan TO 'off';
 
 CREATE FUNCTION remem._maintain_runs(until timestamp with time zone, OUT n bigint, OUT done boolean) RETURNS record LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_seqscan TO 'off';
+
+CREATE FUNCTION remem._maintain_words(until timestamp with time zone, OUT n bigint, OUT done boolean) RETURNS record LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_seqscan TO 'off';
 
 CREATE FUNCTION remem._match_imports(workspace text, memories remem._import_memory[]) RETURNS TABLE(pos bigint, memory_id uuid, outcome text) LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 

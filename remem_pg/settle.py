@@ -1,12 +1,13 @@
 """How the clients do jobs at the same time, each with a time of its own, and wait for none longer.
 
-What hangs is left behind in a daemon thread: it blocks neither the answer nor the interpreter's
-end.
+What hangs is left behind in a daemon thread: it does not block the answer, and the interpreter's
+end for two seconds at most.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import contextvars
 import inspect
@@ -27,7 +28,20 @@ LATE = "timed_out"
 THREADS = ("remem-job", "remem-work")
 """Names of the threads that may be left behind."""
 
+PATIENCE = 2.0
+"""Seconds that the end of the interpreter waits for them, all together."""
+
 _left: set[asyncio.Task[Any]] = set()  # a task that nobody refers to may vanish while it runs
+
+
+@atexit.register
+def _wait_for_the_late() -> None:
+    """The interpreter ends daemon threads as they come out of native code, which a model that is
+    being loaded answers by aborting the process: most are done in a moment."""
+    until = time.monotonic() + PATIENCE
+    for thread in threading.enumerate():
+        if thread.name in THREADS and thread is not threading.current_thread():
+            thread.join(max(0.0, until - time.monotonic()))
 
 
 def ask(function: Callable[[], Any]) -> Any:

@@ -196,3 +196,33 @@ def test_a_provider_that_never_returns_does_not_keep_the_interpreter(client: str
     )
     assert done.stdout == "('provider hangs timed_out',)\n"
     assert done.stderr == ""
+
+
+LATE = """
+import sys, threading, time
+from tests.context.fakes import Client, Database, plan
+
+class Late:
+    id = "late"
+    def search(self, query, scope, limit):
+        time.sleep(0.5)
+        sys.stdout.write("done after all\\n")
+        return []
+
+settings = dict(providers=[Late()], provider_timeout_ms=50)
+print(Client(Database(plan("late")), **settings).context("x").diagnostics)
+"""
+
+
+@pytest.mark.covers("RP50")
+def test_the_end_of_the_interpreter_waits_a_moment_for_what_is_late() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LATE],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+    )
+    assert done.stdout == "('provider late timed_out',)\ndone after all\n"
+    assert done.stderr == ""

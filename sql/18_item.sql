@@ -119,9 +119,9 @@ begin
     perform remem._check_length('metadata', item.metadata::text, 1048576, item_no);
   end if;
   -- Readers in other languages take documents apart by recursion: one that is too deep for them would hide all others.
-  if octet_length(item.metadata::text) > 200 and jsonb_path_exists(item.metadata, '$.**{100}') then
-    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'metadata', 'limit', 100),
-      'metadata may be nested at most 100 deep');
+  if octet_length(item.metadata::text) > 200 and jsonb_path_exists(item.metadata, '$.**{500}') then
+    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'metadata', 'limit', 500),
+      'metadata may be nested at most 500 deep');
   end if;
   if coalesce(item.tags, item.aliases, item.entities) is not null then
     for v_bad in

@@ -39,9 +39,9 @@ begin
   v_result.stored.freshness := coalesce((v_result.stored).freshness, 'current');
   perform remem._check_member('freshness', (v_result.stored).freshness, '{current,stale,unknown}', item_no);
   perform remem._check_length('provenance', (v_result.stored).provenance::text, 1048576, item_no);
-  if jsonb_path_exists((v_result.stored).provenance, '$.**{100}') then
-    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'provenance', 'limit', 100),
-      'provenance may be nested at most 100 deep');
+  if jsonb_path_exists((v_result.stored).provenance, '$.**{500}') then
+    perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'provenance', 'limit', 500),
+      'provenance may be nested at most 500 deep');
   end if;
   if ((v_result.stored).superseded_at is null) <> ((v_result.stored).superseded_by is null) then
     perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'superseded_by'),

@@ -60,13 +60,13 @@ def nested(depth: int) -> Any:
 
 
 def test_metadata_deeper_than_readers_go_is_refused(db: Connection, db_dsn: str) -> None:
-    for depth in (101, 5000):
+    for depth in (501, 5000):
         text = '{"a":' * depth + "1" + "}" * depth
-        with refused("RM001", argument="metadata", limit=100):
+        with refused("RM001", argument="metadata", limit=500):
             db.execute("select remem.remember('w', 'x', metadata => %s::jsonb)", (text,))
-    db.execute("select remem.remember('w', 'y', metadata => %s)", (Jsonb(nested(99)),))
+    db.execute("select remem.remember('w', 'y', metadata => %s)", (Jsonb(nested(499)),))
     with Remem(db_dsn, workspace="w", embedding=None) as mem:
-        assert mem.list()[0].metadata == nested(99)
+        assert mem.list()[0].metadata == nested(499)
 
 
 def test_a_render_of_very_many_hits_is_refused(db: Connection) -> None:

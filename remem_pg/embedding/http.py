@@ -27,7 +27,7 @@ from remem_pg.embedding.http_client import (
     RETRIED,
     authorization,
     hide,
-    library,
+    httpx_library,
     open_client,
     place_of,
     sleep_within,
@@ -239,7 +239,7 @@ class HttpEmbedding:
                 timeout=max(0.05, min(self._timeout, until - time.monotonic())),
             ) as response:
                 content = read(response, until, self.place)
-        except library().HTTPError as error:
+        except httpx_library().HTTPError as error:
             kind, hint = why_not(error)
             said = without_secrets(str(error), self._url, headers) or type(error).__name__
             failure = EmbeddingUnavailable(

@@ -26,7 +26,7 @@ RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 _BUNDLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
-def library() -> Any:
+def httpx_library() -> Any:
     """httpx. Raises EmbeddingUnavailable when it is not installed."""
     try:
         import httpx
@@ -38,7 +38,7 @@ def library() -> Any:
 def open_client(timeout: float, *, redirects: bool) -> Any:
     """An ``httpx.Client`` that honours HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY and the
     variables of ``trust``. ``timeout`` is for each connect, write and silence, in seconds."""
-    return library().Client(
+    return httpx_library().Client(
         timeout=timeout, follow_redirects=redirects, max_redirects=5, verify=trust(os.environ)
     )
 
@@ -175,7 +175,7 @@ def without_secrets(said: str, url: str, headers: Mapping[str, str]) -> str:
 
 def why_not(error: Exception) -> tuple[str, str]:
     """What kind of trouble an error of httpx is, in one word, and what to do about it."""
-    httpx = library()
+    httpx = httpx_library()
     if _certificate(error):
         return "tls", (
             "name the CA that signed it: SSL_CERT_FILE=/path/to/ca.pem (or REQUESTS_CA_BUNDLE)"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from remem_pg.embedding import model_store
-from remem_pg.embedding.http_client import RETRIED, library, place_of, wait_seconds, why_not
+from remem_pg.embedding.http_client import RETRIED, httpx_library, place_of, wait_seconds, why_not
 from remem_pg.errors import EmbeddingUnavailable
 
 MOST_BYTES = 4_000_000_000
@@ -118,7 +118,7 @@ def _receive(
     client: Any, wanted: Wanted, part: Path, patience: Patience, progress: Progress | None
 ) -> None:
     """One request: appends to the part, or begins it anew where the source has another version."""
-    httpx = library()
+    httpx = httpx_library()
     have = _size(part)
     if wanted.size is not None and have >= wanted.size:
         if have == wanted.size:

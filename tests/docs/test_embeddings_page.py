@@ -101,7 +101,7 @@ def test_the_commands_of_the_page_run(db_dsn: str, tmp_path: Path) -> None:
         assert "minilm" in typed(cli, status).stdout
         assert f"cache       {tmp_path}/remem/models" in typed(cli, status).stdout
         plain, other = blocks("Downloading a model", "sh")
-        done = typed(cli, other.replace("https://files.example.org", web.url))
+        done = typed(cli, other.replace("https://models.example.org", web.url))
         assert done.returncode == 0, done.stderr
         assert "mine: the model in" in typed(cli, status).stdout
         cli.environment["REMEM_MODEL_SOURCE"] = web.url

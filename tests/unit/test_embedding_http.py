@@ -374,7 +374,7 @@ def test_texts_that_cannot_be_sent_are_refused_before_anything_is(waits: list[fl
 def test_without_httpx_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "httpx", None)  # type: ignore[arg-type]
     with pytest.raises(EmbeddingUnavailable) as caught:
-        http_client.library()
+        http_client.httpx_library()
     assert "pip install 'remem-pg[http]'" in str(caught.value)
 
 

@@ -36,7 +36,7 @@ def test_install_upgrade_dump_restore_migrate(
         else:
             conn.execute(gzip.decompress((LANDED / origin).read_bytes()))
             fill(conn)
-            assert install.migrate(conn).applied
+            assert install.migrate(conn).previous_version == origin.removesuffix(".sql.gz")
             for workspace in ("acme", "記憶"):
                 conn.execute("select remem.rebuild_entities(%s)", (workspace,))
         expected, said = rows(conn), answers(conn)

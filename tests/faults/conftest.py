@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 
 import psycopg
@@ -10,6 +9,7 @@ import pytest
 
 from evals.faults.ledger import INSPECTIONS
 from evals.faults.servers import Place, place
+from evals.hushed import hushed
 from tests.support.consistency import problems
 from tests.support.places import new_directory
 
@@ -22,9 +22,7 @@ def inconsistencies(dsn: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def where() -> Iterator[Place]:
-    logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
     INSPECTIONS.append(inconsistencies)
-    with place(new_directory("remem-faults-")) as made:
+    with hushed("psycopg.pool"), place(new_directory("remem-faults-")) as made:
         yield made
     INSPECTIONS.remove(inconsistencies)
-    logging.getLogger("psycopg.pool").setLevel(logging.NOTSET)

@@ -226,7 +226,8 @@ CREATE TYPE remem._query AS (
 	vectors bigint,
 	mean_len double precision,
 	as_of timestamp with time zone,
-	scope_filter jsonpath
+	scope_filter jsonpath,
+	selective boolean
 );
 
 COMMENT ON TYPE remem._query IS 'A prepared query: what the arms are given; internal.';
@@ -925,6 +926,8 @@ CREATE FUNCTION remem._export_queries(space_no integer) RETURNS TABLE(type text,
 CREATE FUNCTION remem._extract_entities(text, also text[], names text[]) RETURNS TABLE(name text, given boolean) LANGUAGE plpgsql STABLE ROWS 8 PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
 CREATE FUNCTION remem._fail_claims(workspace text, claim_id uuid, item_nos integer[], error text, retry_after interval) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+
+CREATE FUNCTION remem._few_pass(workspace text, row_filter jsonpath) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
 CREATE FUNCTION remem._filter(filter text) RETURNS jsonpath LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 

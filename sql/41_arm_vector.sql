@@ -19,21 +19,24 @@ as $$
 declare
   v_rows text := format('remem.embedding_%s e where e.workspace = $1', space_no);
   v_distance constant text := 'e.embedding operator(@extschema:vector@.<=>) $2';
+  v_passes constant text := '(select ($5 is null or m.attrs @@ $5) and (m.valid_from is null or m.valid_from <= now())'
+    ' and (m.valid_to is null or m.valid_to > now()) from remem.memory m where m.workspace = $1 and m.memory_no = %s.memory_no)';
+  v_checked boolean := allowed is null and (row_filter is not null or check_validity);
 begin
   if allowed is not null then
     v_rows := v_rows || ' and e.memory_no = any ($4)';
-  elsif row_filter is not null or check_validity then
-    v_rows := v_rows || ' and (select ($5 is null or m.attrs @@ $5) and (m.valid_from is null or m.valid_from <= now())'
-      ' and (m.valid_to is null or m.valid_to > now()) from remem.memory m where m.workspace = $1 and m.memory_no = e.memory_no)';
   end if;
   if exact or allowed is not null then
+    -- Nearest first, then looked at, until there are enough: most rows need not be.
     execute format('with near as materialized (select e.memory_no, %s as distance from %s)'
-      ' select array_agg(s.memory_no), array_agg(1 - s.distance) from (select * from near order by distance, memory_no limit $3) s',
-      v_distance, v_rows)
+      ' select array_agg(s.memory_no), array_agg(1 - s.distance)'
+      ' from (select n.* from (select * from near order by distance, memory_no offset 0) n where %s limit $3) s',
+      v_distance, v_rows, case when v_checked then format(v_passes, 'n') else 'true' end)
     into memory_nos, cosines using workspace, query::@extschema:vector@.halfvec, n, allowed, row_filter;
   else
     execute format('select array_agg(s.memory_no), array_agg(1 - s.distance)'
-      ' from (select e.memory_no, %1$s as distance from %2$s order by %1$s limit %3$s) s', v_distance, v_rows, n)
+      ' from (select e.memory_no, %1$s as distance from %2$s order by %1$s limit %3$s) s', v_distance,
+      v_rows || case when v_checked then ' and ' || format(v_passes, 'e') else '' end, n)
     into memory_nos, cosines using workspace, query::@extschema:vector@.halfvec, n, allowed, row_filter;
   end if;
   memory_nos := coalesce(memory_nos, '{}');

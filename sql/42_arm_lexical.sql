@@ -23,6 +23,7 @@ declare
   v_workspace text := query.workspace;
   v_filter jsonpath := query.row_filter;
   v_check boolean := query.row_filter is not null or query.check_validity;
+  v_selective boolean := v_check and coalesce(query.selective, true);
   v_base float8 := 1.2 * 0.7;
   v_slope float8 := 1.2 * 0.3 / query.mean_len;
   v_lexemes text[] := query.lexemes;
@@ -30,7 +31,7 @@ declare
   v_needed int := v_terms;             -- lists without which the best ten are not certain
   v_whole int;                         -- lists that are read to the end
   v_total bigint;                      -- their postings
-  v_fill boolean := v_check;           -- whether the newest rows of the other lists fill up
+  v_fill boolean := v_selective;       -- whether the newest rows of the other lists fill up
   v_unread float8;                     -- idfs of the words that are still to be looked up
   v_budget int;
   v_rest record;
@@ -48,7 +49,7 @@ begin
       v_whole := v_whole + 1;
       v_total := v_total + query.frequencies[v_whole];
     end loop;
-    continue when v_budget < budget and v_whole < v_terms and (v_total = 0 or v_check);
+    continue when v_budget < budget and v_whole < v_terms and (v_total = 0 or v_selective);
     v_fill := v_fill or v_total = 0;
     select array_agg(r.memory_no), array_agg(r.score), array_agg(r.matched) into memory_nos, scores, matched
     from (
@@ -101,7 +102,7 @@ begin
       exit when v_needed = v_whole;
     end if;
   end loop;
-  if v_check and v_whole < v_terms and coalesce(cardinality(memory_nos), 0) < n then
+  if v_selective and v_whole < v_terms and coalesce(cardinality(memory_nos), 0) < n then
     -- The newest rows of a common word hardly pass: whatever passes is scored instead, however old it is.
     query.allowed := remem._resolve_filter(v_workspace, format('$.workspace == %s%s', to_jsonb(v_workspace),
       ' && (' || v_filter::text || ')')::jsonpath, c_resolved);

@@ -37,7 +37,8 @@ begin
       from unnest(v_lexemes[:v_terms]) with ordinality w (lexeme, no)
       cross join lateral (select p.memory_no, p.session_no, p.tf, p.doc_len from remem.posting p
         where p.workspace = v_workspace and p.lexeme = w.lexeme limit 2 * c_postings) p
-      where v_scope is null or (select m.attrs @@ v_scope from remem.memory m where m.workspace = v_workspace and m.memory_no = p.memory_no)
+      where v_scope is null or coalesce(p.session_no, -p.memory_no) <> all (units)  -- these only count as holding the word
+        or (select m.attrs @@ v_scope from remem.memory m where m.workspace = v_workspace and m.memory_no = p.memory_no)
       group by w.no, 1
     ) t
     cross join extent e

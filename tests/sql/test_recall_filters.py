@@ -286,7 +286,61 @@ def test_the_trace_says_to_how_many_rows_a_filter_was_resolved(thousand: Connect
     assert explain(thousand, "w", "queue", filter="$.metadata.rare == true")["filtered_to"] == 3
     plain = explain(thousand, "w", "queue", scopes=EVERY_SCOPE)
     assert plain["filtered_to"] is None
-    assert explain(thousand, "w", "queue")["filtered_to"] == 1195  # those of Ana are hers
+    # Those of Ana are hers, the other 1195 are not worth resolving.
+    assert explain(thousand, "w", "queue")["filtered_to"] is None
+    assert explain(thousand, "w", "queue", filter="$.metadata.n >= 1000")["filtered_to"] == 200
+
+
+@pytest.mark.parametrize(
+    ("filter", "few"),
+    [
+        ("$.metadata.n >= 400", False),
+        ("$.metadata.n >= 1000", True),
+        ('$.kind == "task"', False),
+        ("$.metadata.rare == true", True),
+        ('$.kind == "poem"', True),
+        (None, False),
+    ],
+)
+def test_a_sample_tells_whether_few_pass(
+    thousand: Connection, filter: str | None, few: bool
+) -> None:
+    assert value(thousand, "select remem._few_pass('w', %s::jsonpath)", [filter]) is few
+
+
+@pytest.mark.parametrize("n", [3, 24, 150])
+@pytest.mark.parametrize("exact", [True, False])
+def test_what_most_pass_is_found_as_if_it_had_been_resolved(
+    thousand: Connection, n: int, exact: bool
+) -> None:
+    filter = "$.metadata.n >= 400"
+    allowed = allowed_by(thousand, filter, 5000)
+    assert allowed is not None and len(allowed) == 800
+    row_filter = f'$.workspace == "w" && ({filter})'
+    words = "queue drained number"
+    resolved = lexical(thousand, words, n=n, allowed=allowed, row_filter=row_filter)
+    going = lexical(thousand, words, n=n, row_filter=row_filter, selective=False)
+    assert going.scores == pytest.approx(resolved.scores)
+    assert set(going.memory_nos) <= set(allowed)
+    nearest = vector_arm(thousand, filter, n, allowed, True)
+    assert vector_arm(thousand, filter, n, None, True) == nearest
+    assert exact or vector_arm(thousand, filter, n, None, False) <= set(allowed)
+
+
+def test_rows_that_are_over_are_no_reason_to_read_more(db: Connection) -> None:
+    items = [{"body": f"queue note {n}", "ref": f"q{n}"} for n in range(300)]
+    remember_many(
+        db,
+        "w",
+        [*items, {"body": "queue of old", "ref": "old", "valid_to": "2001-01-01T00:00:00Z"}],
+    )
+    prepared = """
+        select (p.prepared).check_validity, (p.prepared).selective from remem.workspace w
+        cross join lateral remem._prepare_query(w, remem._space(w.space_no), 'queue', null,
+          remem._check_options('{}'), '{lexical}', null) p
+        where w.workspace = 'w'"""
+    assert db.execute(prepared.encode()).fetchone() == (True, False)
+    assert "old" not in {hit.ref for hit in recall(db, "w", "queue of old", k=300)}
 
 
 def test_a_selective_filter_takes_the_rows_from_its_index(db: Connection) -> None:

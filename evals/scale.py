@@ -18,7 +18,7 @@ from psycopg.conninfo import make_conninfo
 
 from evals import scale_load
 from evals.baselines import Case, Conn, Taken, cases, connect, crowded, interleaved, ratio, times
-from evals.scale_checks import agreement, half_and_fresh
+from evals.scale_checks import agreement, half_and_fresh, owned
 from evals.scale_data import BIG, Corpus, Question
 
 Progress = Callable[[str], None]
@@ -99,6 +99,8 @@ def run(
         document["slow"] = _slow(bench, questions["big"])
         document["clients"] = _crowd(bench, questions)
         document["granted"] = _granted(bench, questions["big"], admin_dsn)
+        progress("a workspace whose rows have owners")
+        document["owned"] = owned(bench, questions["big"])
         progress("agreement with unbounded scoring")
         with bench.session() as conn:
             document["agreement"] = agreement(conn, questions["big"])

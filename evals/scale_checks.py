@@ -63,6 +63,23 @@ def agreement(conn: Conn, questions: Sequence[Question]) -> dict[str, float]:
     }
 
 
+def owned(bench: Bench, questions: Sequence[Question]) -> dict[str, Any]:
+    """recall in the big workspace as if some of its rows had an owner, beside recall as it is.
+
+    Every row is then looked at for whose it is; here all are everybody's.
+    """
+    known = cases(bench.space_no, bench.vector_schema)["recall"]
+    with (
+        bench.session() as plain,
+        bench.session() as scoped,
+        scoped.transaction(force_rollback=True),
+    ):
+        scoped.execute("update remem.workspace set scoped = true where workspace = %s", [BIG])
+        taken = interleaved([("plain", plain, known), ("owned", scoped, known)], questions)
+    found: dict[str, Any] = {name: times(values) for name, values in taken.items()}
+    return found | {"ratio": ratio(found["owned"], found["plain"])}
+
+
 def half_and_fresh(bench: Bench, asked: int, rounds: int) -> dict[str, Any]:
     """A copy of the big workspace whose half is superseded, beside a fresh load of what remains.
 

@@ -62,6 +62,7 @@ def page(document: Mapping[str, Any]) -> str:
         )
     if document["granted"]:
         lines.append(f"As a granted role recall takes {document['granted']['ratio']:.2f} times.")
+    lines.append(f"Where rows have owners recall takes {document['owned']['ratio']:.2f} times.")
     halves = document.get("superseded")
     if halves:
         for state, words in (("before_vacuum", "before"), ("after_vacuum", "after")):

@@ -159,7 +159,7 @@ def _figures() -> dict[str, Any]:
         "slow": {"hybrid": row, "hybrid_indexed": row, "words": row,
                  "faster_than_hybrid": 12.0, "faster_than_words": 3.0},
         "clients": {"clients": 8, "big": size, "tenth": size, "small": size},
-        "granted": None, "agreement": {"top10": 0.96}, "seconds": {},
+        "granted": None, "owned": {"ratio": 1.0}, "agreement": {"top10": 0.96}, "seconds": {},
     }  # fmt: skip
 
 

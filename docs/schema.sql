@@ -927,8 +927,6 @@ CREATE FUNCTION remem._extract_entities(text, also text[], names text[]) RETURNS
 
 CREATE FUNCTION remem._fail_claims(workspace text, claim_id uuid, item_nos integer[], error text, retry_after interval) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._few_pass(workspace text, row_filter jsonpath) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
-
 CREATE FUNCTION remem._filter(filter text) RETURNS jsonpath LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._find_memory(workspace text, memory_id uuid, ref text, dead boolean) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
@@ -1240,6 +1238,8 @@ CREATE FUNCTION remem._owner_setting(name text) RETURNS text LANGUAGE sql STABLE
 CREATE FUNCTION remem._parse_item(item jsonb, keys text[], item_no integer) RETURNS remem.memory_item LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._particulars(query text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+
+CREATE FUNCTION remem._passing_share(workspace text, row_filter jsonpath) RETURNS double precision LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
 CREATE FUNCTION remem._phrase_tokens(words text) RETURNS text[] LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 

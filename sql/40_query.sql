@@ -141,6 +141,7 @@ as $$
 declare
   c_cap constant int := 1000;        -- up to which document frequencies are counted
   c_few constant int := 250;         -- memories that are looked at sooner than sampled
+  c_resolved constant int := 5000;   -- rows that a filter is resolved to
   v_workspace text := workspace.workspace;
   v_space_no int := space.space_no;
   v_dictionaries regdictionary[] := remem._language_dictionaries(workspace.language);
@@ -151,6 +152,7 @@ declare
   v_vector record;
   v_time record;
   v_shards record;
+  v_share float8;                    -- of the memories, that passes
   v_started timestamptz;
 begin
   embedding_ms := 0;
@@ -231,9 +233,10 @@ begin
     end if;
   end if;
   if prepared.as_of is null and (prepared.row_filter is not null or prepared.check_validity) then  -- of the past, arms check as they go
-    prepared.selective := prepared.documents <= c_few or remem._few_pass(v_workspace, prepared.row_filter);
-    if prepared.selective and prepared.row_filter is not null then
-      prepared.allowed := remem._resolve_filter(v_workspace, prepared.row_filter);
+    v_share := case when prepared.documents <= c_few then 0 else remem._passing_share(v_workspace, prepared.row_filter) end;
+    prepared.selective := v_share < 0.25;
+    if prepared.row_filter is not null and prepared.selective and v_share * prepared.documents <= 2 * c_resolved then
+      prepared.allowed := remem._resolve_filter(v_workspace, prepared.row_filter, c_resolved);
     end if;
   end if;
 
@@ -320,10 +323,10 @@ end
 $$;
 comment on function remem._query_vector(remem.embedding_space, text, real[], jsonb) is 'The vectors a query is searched with.';
 
--- Whether less than a quarter of the memories passes a filter and is valid, by four each in eight places of the workspace.
--- What most memories pass (those of everybody, in a workspace where some have an owner) is not worth resolving: reading
--- thousands of rows costs more than looking at the few that the arms find.
-create or replace function remem._few_pass(workspace text, row_filter jsonpath) returns boolean
+-- The share of the memories that passes a filter and is valid, by four each in eight places of the workspace. What most
+-- memories pass (those of everybody, in a workspace where some have an owner) is not worth resolving: reading thousands
+-- of rows costs more than looking at the few that the arms find.
+create or replace function remem._passing_share(workspace text, row_filter jsonpath) returns float8
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -334,8 +337,8 @@ declare
   v_width bigint := ((select max(m.memory_no) from remem.memory m where m.workspace = v_workspace) - v_low) / 8;
 begin
   return (
-    select count(*) filter (where (row_filter is null or r.attrs @@ row_filter)
-      and (r.valid_from is null or r.valid_from <= now()) and (r.valid_to is null or r.valid_to > now())) < 0.25 * count(*)
+    select avg(((row_filter is null or r.attrs @@ row_filter)
+      and (r.valid_from is null or r.valid_from <= now()) and (r.valid_to is null or r.valid_to > now()))::int::float8)
     from generate_series(0, 7) w (no)
     cross join lateral (
       select m.attrs, m.valid_from, m.valid_to from remem.memory m
@@ -344,7 +347,7 @@ exception when feature_not_supported then
   perform remem._refuse_filter(sqlerrm);
 end
 $$;
-comment on function remem._few_pass(text, jsonpath) is 'Whether a filter leaves less than a quarter of a workspace, by a sample.';
+comment on function remem._passing_share(text, jsonpath) is 'The share of a workspace that passes a filter, by a sample of 32.';
 
 -- The rows that pass a filter, when there are at most `most`; null when there are more.
 create or replace function remem._resolve_filter(workspace text, row_filter jsonpath, most int default 5000) returns bigint[]

@@ -292,20 +292,21 @@ def test_the_trace_says_to_how_many_rows_a_filter_was_resolved(thousand: Connect
 
 
 @pytest.mark.parametrize(
-    ("filter", "few"),
+    ("filter", "least", "most"),
     [
-        ("$.metadata.n >= 400", False),
-        ("$.metadata.n >= 1000", True),
-        ('$.kind == "task"', False),
-        ("$.metadata.rare == true", True),
-        ('$.kind == "poem"', True),
-        (None, False),
+        ("$.metadata.n >= 400", 0.6, 0.75),
+        ("$.metadata.n >= 1000", 0.1, 0.2),
+        ('$.kind == "task"', 0.25, 0.45),
+        ("$.metadata.rare == true", 0, 0.05),
+        ('$.kind == "poem"', 0, 0),
+        (None, 1, 1),
     ],
 )
-def test_a_sample_tells_whether_few_pass(
-    thousand: Connection, filter: str | None, few: bool
+def test_a_sample_tells_what_share_passes(
+    thousand: Connection, filter: str | None, least: float, most: float
 ) -> None:
-    assert value(thousand, "select remem._few_pass('w', %s::jsonpath)", [filter]) is few
+    share = value(thousand, "select remem._passing_share('w', %s::jsonpath)", [filter])
+    assert least <= share <= most
 
 
 @pytest.mark.parametrize("n", [3, 24, 150])

@@ -1,20 +1,48 @@
-"""Runs ``remem`` as a process of its own, the way a person or a script does."""
+"""Runs ``remem`` as a process of its own, the way a person or a script does.
+
+The process is forked from one that has imported the command already: what it is given and what it
+leaves behind are a process's, without the half second that an interpreter takes to start.
+"""
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tests.support.places import new_directory
 
 Done = subprocess.CompletedProcess[str]
+
+_forks = multiprocessing.get_context("forkserver")
+# What most commands import, some of it by way of typer; what cannot be imported is passed over.
+# typer.rich_utils stays out: it reads the environment, which is another for each command.
+IMPORTED = [
+    "tests.client.cli_runner",
+    "remem_pg.cli.app",
+    "remem_pg.cli.output",
+    "remem_pg.client",
+    "remem_pg.context.scope",
+    "remem_pg.embedding.hash",
+    "remem_pg.embedding.resolve",
+    "numpy",
+    "psycopg_pool",
+    "pydantic.type_adapter",
+    "typer._adapters",
+    "rich.columns",
+    "rich.markdown",
+    "rich.table",
+    "rich.traceback",
+]
+_forks.set_forkserver_preload(IMPORTED)
 
 
 class Cli:
@@ -27,19 +55,23 @@ class Cli:
             if not name.startswith("REMEM_") and name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")
         }
         self.environment = kept | {"REMEM_EMBEDDING": "hash"} | environment
+        # Only an interpreter that starts looks at these.
+        self.starts_anew = any(name.startswith("PYTHON") for name in environment)
         if dsn is not None:
             self.environment["REMEM_DSN"] = dsn
 
     def __call__(self, *arguments: str, stdin: str = "", timeout: float = 120) -> Done:
-        return subprocess.run(
-            self.command(*arguments),
-            input=stdin,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+        if self.starts_anew:
+            return subprocess.run(
+                self.command(*arguments),
+                input=stdin,
+                env=self.environment,
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                check=False,
+            )
+        return _forked(arguments, self.environment, stdin, timeout)
 
     def command(self, *arguments: str) -> list[str]:
         """The command line that starts ``remem`` with this interpreter."""
@@ -50,6 +82,44 @@ class Cli:
         done = self(*arguments, "--json", stdin=stdin)
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return json.loads(done.stdout)
+
+
+def _forked(
+    arguments: Sequence[str], environment: Mapping[str, str], stdin: str, timeout: float
+) -> Done:
+    with tempfile.TemporaryDirectory(prefix="remem-cli-") as directory:
+        streams = [Path(directory, name) for name in ("stdin", "stdout", "stderr")]
+        streams[0].write_text(stdin, "utf-8")
+        process = _forks.Process(
+            target=_remem, args=(list(arguments), dict(environment), [str(s) for s in streams])
+        )
+        process.start()
+        process.join(timeout)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            raise subprocess.TimeoutExpired(["remem", *arguments], timeout)
+        out, err = (stream.read_text("utf-8") for stream in streams[1:])
+        return Done(["remem", *arguments], process.exitcode, out, err)
+
+
+def _remem(arguments: list[str], environment: dict[str, str], streams: list[str]) -> NoReturn:
+    """The command, in the forked process."""
+    from remem_pg.cli import main
+
+    os.environ.clear()
+    os.environ.update(environment)
+    for number, path in enumerate(streams):
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY)
+        os.dup2(opened, number)
+        os.close(opened)
+    sys.stdin, sys.stdout, sys.stderr = (
+        open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115
+        for number in range(3)
+    )
+    sys.argv = ["remem", *arguments]
+    main()
+    raise AssertionError("main returned")
 
 
 @contextmanager

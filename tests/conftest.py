@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import shutil
@@ -81,10 +82,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def server(pytestconfig: pytest.Config) -> Server:
+def server(pytestconfig: pytest.Config) -> Iterator[Server]:
     """The run's server."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-    return Server(pytestconfig.stash[_address], worker)
+    made = Server(pytestconfig.stash[_address], worker)
+    yield made
+    made.close()
 
 
 @pytest.fixture
@@ -113,6 +116,27 @@ def su(server: Server, database: str) -> Iterator[Connection]:
     """A superuser's connection to the same database as `db`, in autocommit."""
     with psycopg.connect(server.superuser_dsn(database), autocommit=True) as conn:
         yield conn
+
+
+@pytest.fixture(scope="module")
+def file_dsn(server: Server) -> Iterator[str]:
+    """As `db_dsn`, one database for a file's tests; they refuse, read or use their `own_name`."""
+    name = server.new_database()
+    yield server.owner_dsn(name)
+    server.drop_database(name)
+
+
+@pytest.fixture(scope="module")
+def file_db(file_dsn: str) -> Iterator[Connection]:
+    """As `db`, for all tests of a file; what a session plans once serves them all."""
+    with psycopg.connect(file_dsn, autocommit=True) as conn:
+        yield conn
+
+
+@pytest.fixture
+def own_name(request: pytest.FixtureRequest) -> str:
+    """A name that no other test has, for a workspace in the database of the file."""
+    return f"w-{hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]}"
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+from remem_pg.cli import main
 from tests.support.places import new_directory
 
 Done = subprocess.CompletedProcess[str]
@@ -55,6 +56,8 @@ class Cli:
             if not name.startswith("REMEM_") and name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")
         }
         self.environment = kept | {"REMEM_EMBEDDING": "hash"} | environment
+        self.before = ""
+        """Python that the process runs before the command."""
         # Only an interpreter that starts looks at these.
         self.starts_anew = any(name.startswith("PYTHON") for name in environment)
         if dsn is not None:
@@ -71,11 +74,12 @@ class Cli:
                 timeout=timeout,
                 check=False,
             )
-        return _forked(arguments, self.environment, stdin, timeout)
+        return self._forked(arguments, stdin, timeout)
 
     def command(self, *arguments: str) -> list[str]:
         """The command line that starts ``remem`` with this interpreter."""
-        return [sys.executable, "-c", "from remem_pg.cli import main; main()", *arguments]
+        program = f"{self.before}\nfrom remem_pg.cli import main; main()"
+        return [sys.executable, "-c", program, *arguments]
 
     def json(self, *arguments: str, stdin: str = "") -> Any:
         """The document of a command that has to succeed."""
@@ -83,30 +87,28 @@ class Cli:
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return json.loads(done.stdout)
 
-
-def _forked(
-    arguments: Sequence[str], environment: Mapping[str, str], stdin: str, timeout: float
-) -> Done:
-    with tempfile.TemporaryDirectory(prefix="remem-cli-") as directory:
-        streams = [Path(directory, name) for name in ("stdin", "stdout", "stderr")]
-        streams[0].write_text(stdin, "utf-8")
-        process = _forks.Process(
-            target=_remem, args=(list(arguments), dict(environment), [str(s) for s in streams])
-        )
-        process.start()
-        process.join(timeout)
-        if process.exitcode is None:
-            process.kill()
-            process.join()
-            raise subprocess.TimeoutExpired(["remem", *arguments], timeout)
-        out, err = (stream.read_text("utf-8") for stream in streams[1:])
-        return Done(["remem", *arguments], process.exitcode, out, err)
+    def _forked(self, arguments: Sequence[str], stdin: str, timeout: float) -> Done:
+        command = ["remem", *arguments]
+        with tempfile.TemporaryDirectory(prefix="remem-cli-") as directory:
+            streams = [Path(directory, name) for name in ("stdin", "stdout", "stderr")]
+            streams[0].write_text(stdin, "utf-8")
+            process = _forks.Process(
+                target=_remem, args=(command, self.environment, self.before, streams)
+            )
+            process.start()
+            process.join(timeout)
+            if process.exitcode is None:
+                process.kill()
+                process.join()
+                raise subprocess.TimeoutExpired(command, timeout)
+            out, err = (stream.read_text("utf-8") for stream in streams[1:])
+            return Done(command, process.exitcode, out, err)
 
 
-def _remem(arguments: list[str], environment: dict[str, str], streams: list[str]) -> NoReturn:
+def _remem(
+    command: list[str], environment: Mapping[str, str], before: str, streams: list[Path]
+) -> NoReturn:
     """The command, in the forked process."""
-    from remem_pg.cli import main
-
     os.environ.clear()
     os.environ.update(environment)
     for number, path in enumerate(streams):
@@ -117,9 +119,10 @@ def _remem(arguments: list[str], environment: dict[str, str], streams: list[str]
         open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115
         for number in range(3)
     )
-    sys.argv = ["remem", *arguments]
+    sys.argv = command
+    exec(before, {})
     main()
-    raise AssertionError("main returned")
+    raise AssertionError("the command returned")
 
 
 @contextmanager

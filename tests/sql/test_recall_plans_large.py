@@ -14,7 +14,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from tests.server import OWNER, Server
-from tests.support.databases import filled, owner
+from tests.support.databases import filled, indexes_last, owner
 from tests.support.memories import Connection, open_space, value
 from tests.support.plans import explained, nodes, shape, touching
 
@@ -93,28 +93,13 @@ from made cross join (values (0), (2)) x (s) group by workspace, s;
 
 def fill(db: Connection) -> None:
     """Everything that the arms look at, set by set; the indexes beside the keys come last."""
-    db.execute("set maintenance_work_mem = '256MB'")
     db.execute("set work_mem = '128MB'")
     db.execute("select setseed(0.5)")
     open_space(db, "plan", 8)
     names = ["big", "tenth", *(f"small {n}" for n in range(SMALL))]
     db.execute("select remem.create_workspace(w) from unnest(%s::text[]) w", [names])
-    later = db.execute(
-        """
-        select c.oid::regclass::text, pg_get_indexdef(c.oid)
-        from pg_index i join pg_class c on c.oid = i.indexrelid
-        where i.indrelid in (select ('remem.' || t)::regclass from unnest(%s::text[]) t)
-          and not exists (select from pg_constraint k where k.conindid = i.indexrelid)
-        """,
-        [[*TABLES, "relation"]],
-    ).fetchall()
-    for name, _ in later:
-        db.execute(f"drop index {name}")
-    db.execute(FILL)
-    for name, definition in later:
-        # Half the time to build; what a scan costs does not depend on it.
-        quick = " with (ef_construction = 32)" if name.endswith("hnsw_idx") else ""
-        db.execute(definition + quick)
+    with indexes_last(db, *TABLES, "relation"):
+        db.execute(FILL)
     db.execute("drop table made")
     tables = ", ".join(f"remem.{table}" for table in (*TABLES, "relation", "tally", "workspace"))
     db.execute(f"vacuum analyze {tables}")

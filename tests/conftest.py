@@ -22,6 +22,22 @@ Connection = psycopg.Connection[Any]
 # What only one server has: plpython3u is in no wheel, and the image is one of its own.
 NEEDS = {"plpython": "debian", "docker": "docker"}
 
+# The files that take longest, those first that take most: two workers end together if the last files
+# are short. Below them stand all others in their usual order.
+LONG = (
+    "sql/test_recall_plans_large.py",
+    "faults/test_faults.py",
+    "faults/test_standby.py",
+    "context/test_behaviour.py",
+    "cases/test_c02_k_hits.py",
+    "cases/test_c01_one_workspace_among_many.py",
+    "client/test_client_parallel.py",
+    "sql/test_write_plans.py",
+    "cases/test_c05_hub_and_cycle.py",
+    "sql/test_lifecycle_forget.py",
+    "client/test_backup.py",
+)
+
 _address = pytest.StashKey[Address]()
 _finish = pytest.StashKey[Callable[[], None]]()
 
@@ -45,6 +61,13 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     own = collection_path.parent == Path(__file__).parent
     needed = NEEDS.get(collection_path.name, _chosen()) if own else _chosen()
     return True if needed != _chosen() else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that take longest first."""
+    here = Path(__file__).parent
+    place = {here / name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: place.get(item.path, len(LONG)))
 
 
 def pytest_report_header() -> list[str]:
@@ -72,6 +95,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         return None
     from xdist.scheduler import LoadFileScheduling
 
+    config.option.loadscopereorder = False  # not by the number of tests: see LONG
     return LoadFileScheduling(config, log)
 
 

@@ -22,8 +22,8 @@ Connection = psycopg.Connection[Any]
 # What only one server has: plpython3u is in no wheel, and the image is one of its own.
 NEEDS = {"plpython": "debian", "docker": "docker"}
 
-# The files that take longest, those first that take most: two workers end together if the last files
-# are short. Below them stand all others in their usual order.
+# The files that take longest, most first: two workers end together if the last files are short.
+# All others follow in their usual order.
 LONG = (
     "sql/test_recall_plans_large.py",
     "faults/test_faults.py",

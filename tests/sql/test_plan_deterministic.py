@@ -15,8 +15,7 @@ def words(conn: Connection, prompt: str, **options: object) -> Plan:
     return plan(conn, W, prompt, semantic=False, **options)
 
 
-@pytest.fixture
-def phoenix(db: Connection) -> Connection:
+def fill_phoenix(db: Connection) -> Connection:
     put_topic(
         db,
         W,
@@ -27,6 +26,16 @@ def phoenix(db: Connection) -> Connection:
     )
     put_topic(db, W, "Weekend pasta recipe")
     return db
+
+
+@pytest.fixture
+def phoenix(db: Connection) -> Connection:
+    return fill_phoenix(db)
+
+
+@pytest.fixture(scope="module")
+def file_phoenix(file_db: Connection) -> Connection:
+    return fill_phoenix(file_db)
 
 
 @pytest.mark.covers("RP2")
@@ -41,9 +50,9 @@ def phoenix(db: Connection) -> Connection:
     ],
 )
 def test_a_title_or_alias_as_a_phrase_is_known_for_sure(
-    phoenix: Connection, prompt: str, score: float, signal: str
+    file_phoenix: Connection, prompt: str, score: float, signal: str
 ) -> None:
-    found = words(phoenix, prompt)
+    found = words(file_phoenix, prompt)
     assert (found["stage"], found["confidence"]) == ("deterministic", score)
     assert [(t["title"], t["score"], t["signal"]) for t in found["topics"]] == [
         ("Project Phoenix", score, signal)
@@ -68,9 +77,9 @@ def test_a_phrase_begins_and_ends_at_a_word(phoenix: Connection, prompt: str) ->
     ],
 )
 def test_shared_words_count_by_their_part_of_the_title_or_alias(
-    phoenix: Connection, prompt: str, title: str, score: float
+    file_phoenix: Connection, prompt: str, title: str, score: float
 ) -> None:
-    found = words(phoenix, prompt)
+    found = words(file_phoenix, prompt)
     assert titles(found) == [title]
     assert found["confidence"] == pytest.approx(score, abs=1e-4)
 
@@ -96,9 +105,9 @@ def test_a_third_of_a_title_does_not_qualify_and_its_score_is_told(phoenix: Conn
     ],
 )
 def test_tags_count_by_their_part_and_summaries_by_the_number_of_words(
-    phoenix: Connection, prompt: str, score: float, signal: str
+    file_phoenix: Connection, prompt: str, score: float, signal: str
 ) -> None:
-    (match,) = words(phoenix, prompt)["trace"]["catalogMatches"]
+    (match,) = words(file_phoenix, prompt)["trace"]["catalogMatches"]
     assert (match["signal"], match["score"]) == (signal, pytest.approx(score, abs=1e-4))
 
 

@@ -13,13 +13,22 @@ from tests.support.planner import call, plan, providers, put_provider, put_topic
 W = "w"
 
 
-@pytest.fixture
-def orchard(db: Connection) -> Connection:
+def fill_orchard(db: Connection) -> Connection:
     put_topic(
         db, W, "Orchard harvest festival", aliases=["apple party"], tags=["cider", "autumn"],
         summary="When pears ripen on the hill",
     )  # fmt: skip
     return db
+
+
+@pytest.fixture
+def orchard(db: Connection) -> Connection:
+    return fill_orchard(db)
+
+
+@pytest.fixture(scope="module")
+def file_orchard(file_db: Connection) -> Connection:
+    return fill_orchard(file_db)
 
 
 @pytest.mark.covers("RP23", "RP55")
@@ -62,9 +71,9 @@ def test_the_defaults_are_the_documented_ones(db: Connection) -> None:
     ],
 )
 def test_every_signal_has_its_weight(
-    orchard: Connection, prompt: str, options: dict[str, Any], confidence: float
+    file_orchard: Connection, prompt: str, options: dict[str, Any], confidence: float
 ) -> None:
-    found = plan(orchard, W, prompt, semantic=False, **options)
+    found = plan(file_orchard, W, prompt, semantic=False, **options)
     assert found["confidence"] == pytest.approx(confidence, abs=1e-4)
 
 
@@ -139,11 +148,11 @@ def test_settings_of_call_workspace_space_and_database_in_this_order(orchard: Co
     ],
 )
 def test_an_option_that_cannot_be_used_is_refused_by_name(
-    orchard: Connection, code: str, argument: str, options: dict[str, Any]
+    file_orchard: Connection, code: str, argument: str, options: dict[str, Any]
 ) -> None:
     key = "option" if code == "RM002" else "argument"
     with refused(code, **{key: argument}):
-        plan(orchard, W, "apple party", **options)
+        plan(file_orchard, W, "apple party", **options)
 
 
 @pytest.mark.parametrize("options", ["[]", '"x"', "7", "null"])

@@ -19,8 +19,7 @@ from tests.support.memories import (
 )
 
 
-@pytest.fixture
-def tiny(db: Connection) -> Connection:
+def fill_tiny(db: Connection) -> Connection:
     """Workspace w in a space of two dimensions, with three memories."""
     open_space(db, "tiny", 2)
     remember(db, "w", "The queue retries.", ref="a", embedding=[1, 0])
@@ -29,13 +28,23 @@ def tiny(db: Connection) -> Connection:
     return db
 
 
+@pytest.fixture
+def tiny(db: Connection) -> Connection:
+    return fill_tiny(db)
+
+
+@pytest.fixture(scope="module")
+def file_tiny(file_db: Connection) -> Connection:
+    return fill_tiny(file_db)
+
+
 @pytest.mark.parametrize("dimensions", [0, 1, 3, 384, 20000])
 @pytest.mark.parametrize("options", [{}, {"space": "tiny"}, {"mode": "vector"}], ids=str)
 def test_a_query_vector_of_another_dimension_is_refused_with_both(
-    tiny: Connection, dimensions: int, options: dict[str, str]
+    file_tiny: Connection, dimensions: int, options: dict[str, str]
 ) -> None:
     with refused("RM201", space="tiny", expected=2, got=dimensions) as refusal:
-        recall(tiny, "w", "queue", embedding=[1.0] * dimensions, **options)
+        recall(file_tiny, "w", "queue", embedding=[1.0] * dimensions, **options)
     assert "item" not in refusal.detail
 
 
@@ -59,10 +68,10 @@ def test_the_length_of_a_query_vector_does_not_matter(tiny: Connection, scale: f
 
 @pytest.mark.parametrize("zero", [[0, 0], [0.0, -0.0]], ids=str)
 def test_a_zero_query_vector_leaves_the_lexical_arm_and_says_so(
-    tiny: Connection, zero: list[float]
+    file_tiny: Connection, zero: list[float]
 ) -> None:
-    with warnings(tiny) as seen:
-        hits = recall(tiny, "w", "queue", embedding=zero)
+    with warnings(file_tiny) as seen:
+        hits = recall(file_tiny, "w", "queue", embedding=zero)
     assert seen == [("RM501", ["zero_vector"])]
     assert bodies(hits) == ["The queue retries."]
     assert not any(math.isnan(hit.score) for hit in hits)
@@ -86,10 +95,10 @@ def test_the_vector_mode_without_a_vector_finds_nothing_and_says_why(tiny: Conne
 
 @pytest.mark.parametrize("space", ["hash", "no such space", ""])
 def test_a_query_vector_of_another_space_is_left_out_and_says_so(
-    tiny: Connection, space: str
+    file_tiny: Connection, space: str
 ) -> None:
-    with warnings(tiny) as seen:
-        hits = recall(tiny, "w", "queue", embedding=[0, 1], space=space)
+    with warnings(file_tiny) as seen:
+        hits = recall(file_tiny, "w", "queue", embedding=[0, 1], space=space)
     assert [code for code, _ in seen] == ["RM501"]
     assert "space_mismatch" in seen[0][1]
     assert bodies(hits) == ["The queue retries."]

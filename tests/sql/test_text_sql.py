@@ -83,9 +83,9 @@ def test_case_and_accents_do_not_matter(db: Connection) -> None:
     ],
 )
 def test_identifiers_are_kept_whole_beside_their_words(
-    db: Connection, text: str, whole: set[str]
+    file_db: Connection, text: str, whole: set[str]
 ) -> None:
-    assert wholes(db, text) == whole
+    assert wholes(file_db, text) == whole
 
 
 def test_a_number_after_a_hash_sign_is_a_word(db: Connection) -> None:
@@ -104,9 +104,9 @@ def test_a_number_after_a_hash_sign_is_a_word(db: Connection) -> None:
     ],
 )
 def test_unspaced_scripts_are_bigrams_within_a_run(
-    db: Connection, text: str, expected: set[str]
+    file_db: Connection, text: str, expected: set[str]
 ) -> None:
-    assert words(db, text, "simple") == expected
+    assert words(file_db, text, "simple") == expected
 
 
 def test_every_unspaced_character_belongs_to_a_word(db: Connection) -> None:
@@ -145,10 +145,10 @@ def test_two_megabytes_are_analysed_up_to_the_limit(db: Connection, unit: str) -
 
 
 def test_the_analysis_does_not_depend_on_the_locale(
-    db: Connection, c_locale_db: Connection
+    file_db: Connection, c_locale_db: Connection
 ) -> None:
     for text in [*WRITTEN, "ERR_4071 in src/net/tls.rs", "Élan-Vital ΟΔΟΣ.ΜΟΥ"]:
-        assert lexemes(db, text) == lexemes(c_locale_db, text)
+        assert lexemes(file_db, text) == lexemes(c_locale_db, text)
 
 
 def test_all_dictionaries_are_asked_in_order(db: Connection) -> None:

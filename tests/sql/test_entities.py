@@ -73,8 +73,8 @@ def asked(db: Connection, query: str, workspace: str = "w") -> list[str]:
         ("", []),
     ],
 )
-def test_names_are_found_by_rules(db: Connection, text: str, found: list[str]) -> None:
-    assert extract(db, text) == found
+def test_names_are_found_by_rules(file_db: Connection, text: str, found: list[str]) -> None:
+    assert extract(file_db, text) == found
 
 
 def test_names_are_the_same_in_a_database_with_locale_c(

@@ -15,27 +15,18 @@ def words(conn: Connection, prompt: str, **options: object) -> Plan:
     return plan(conn, W, prompt, semantic=False, **options)
 
 
-def fill_phoenix(db: Connection) -> Connection:
+@pytest.fixture(scope="module")
+def phoenix(file_db: Connection) -> Connection:
     put_topic(
-        db,
+        file_db,
         W,
         "Project Phoenix",
         aliases=["cluster cutover", "bigbang"],
         tags=["replication", "storage"],
         summary="Old replicas leave before winter, standby first",
     )
-    put_topic(db, W, "Weekend pasta recipe")
-    return db
-
-
-@pytest.fixture
-def phoenix(db: Connection) -> Connection:
-    return fill_phoenix(db)
-
-
-@pytest.fixture(scope="module")
-def file_phoenix(file_db: Connection) -> Connection:
-    return fill_phoenix(file_db)
+    put_topic(file_db, W, "Weekend pasta recipe")
+    return file_db
 
 
 @pytest.mark.covers("RP2")
@@ -50,9 +41,9 @@ def file_phoenix(file_db: Connection) -> Connection:
     ],
 )
 def test_a_title_or_alias_as_a_phrase_is_known_for_sure(
-    file_phoenix: Connection, prompt: str, score: float, signal: str
+    phoenix: Connection, prompt: str, score: float, signal: str
 ) -> None:
-    found = words(file_phoenix, prompt)
+    found = words(phoenix, prompt)
     assert (found["stage"], found["confidence"]) == ("deterministic", score)
     assert [(t["title"], t["score"], t["signal"]) for t in found["topics"]] == [
         ("Project Phoenix", score, signal)
@@ -77,15 +68,17 @@ def test_a_phrase_begins_and_ends_at_a_word(phoenix: Connection, prompt: str) ->
     ],
 )
 def test_shared_words_count_by_their_part_of_the_title_or_alias(
-    file_phoenix: Connection, prompt: str, title: str, score: float
+    phoenix: Connection, prompt: str, title: str, score: float
 ) -> None:
-    found = words(file_phoenix, prompt)
+    found = words(phoenix, prompt)
     assert titles(found) == [title]
     assert found["confidence"] == pytest.approx(score, abs=1e-4)
 
 
 @pytest.mark.covers("RP3")
-def test_a_third_of_a_title_does_not_qualify_and_its_score_is_told(phoenix: Connection) -> None:
+def test_a_third_of_a_title_does_not_qualify_and_its_score_is_told(
+    phoenix: Connection,
+) -> None:
     found = words(phoenix, "a nice recipe")
     assert (found["stage"], found["shouldRetrieve"], found["requests"]) == ("none", False, [])
     assert found["confidence"] == pytest.approx(0.76 / 3, abs=1e-4)
@@ -105,9 +98,9 @@ def test_a_third_of_a_title_does_not_qualify_and_its_score_is_told(phoenix: Conn
     ],
 )
 def test_tags_count_by_their_part_and_summaries_by_the_number_of_words(
-    file_phoenix: Connection, prompt: str, score: float, signal: str
+    phoenix: Connection, prompt: str, score: float, signal: str
 ) -> None:
-    (match,) = words(file_phoenix, prompt)["trace"]["catalogMatches"]
+    (match,) = words(phoenix, prompt)["trace"]["catalogMatches"]
     assert (match["signal"], match["score"]) == (signal, pytest.approx(score, abs=1e-4))
 
 

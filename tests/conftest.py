@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import shutil
@@ -20,6 +21,22 @@ Connection = psycopg.Connection[Any]
 
 # What only one server has: plpython3u is in no wheel, and the image is one of its own.
 NEEDS = {"plpython": "debian", "docker": "docker"}
+
+# The files that take longest, most first: two workers end together if the last files are short.
+# All others follow in their usual order.
+LONG = (
+    "sql/test_recall_plans_large.py",
+    "faults/test_faults.py",
+    "faults/test_standby.py",
+    "context/test_behaviour.py",
+    "cases/test_c02_k_hits.py",
+    "cases/test_c01_one_workspace_among_many.py",
+    "client/test_client_parallel.py",
+    "sql/test_write_plans.py",
+    "cases/test_c05_hub_and_cycle.py",
+    "sql/test_lifecycle_forget.py",
+    "client/test_backup.py",
+)
 
 _address = pytest.StashKey[Address]()
 _finish = pytest.StashKey[Callable[[], None]]()
@@ -44,6 +61,13 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     own = collection_path.parent == Path(__file__).parent
     needed = NEEDS.get(collection_path.name, _chosen()) if own else _chosen()
     return True if needed != _chosen() else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that take longest first."""
+    here = Path(__file__).parent
+    place = {here / name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: place.get(item.path, len(LONG)))
 
 
 def pytest_report_header() -> list[str]:
@@ -71,6 +95,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         return None
     from xdist.scheduler import LoadFileScheduling
 
+    config.option.loadscopereorder = False  # not by the number of tests: see LONG
     return LoadFileScheduling(config, log)
 
 
@@ -81,10 +106,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def server(pytestconfig: pytest.Config) -> Server:
+def server(pytestconfig: pytest.Config) -> Iterator[Server]:
     """The run's server."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-    return Server(pytestconfig.stash[_address], worker)
+    made = Server(pytestconfig.stash[_address], worker)
+    yield made
+    made.close()
 
 
 @pytest.fixture
@@ -113,6 +140,27 @@ def su(server: Server, database: str) -> Iterator[Connection]:
     """A superuser's connection to the same database as `db`, in autocommit."""
     with psycopg.connect(server.superuser_dsn(database), autocommit=True) as conn:
         yield conn
+
+
+@pytest.fixture(scope="module")
+def file_dsn(server: Server) -> Iterator[str]:
+    """As `db_dsn`, one database for a file's tests; they refuse, read or use their `own_name`."""
+    name = server.new_database()
+    yield server.owner_dsn(name)
+    server.drop_database(name)
+
+
+@pytest.fixture(scope="module")
+def file_db(file_dsn: str) -> Iterator[Connection]:
+    """As `db`, for all tests of a file; what a session plans once serves them all."""
+    with psycopg.connect(file_dsn, autocommit=True) as conn:
+        yield conn
+
+
+@pytest.fixture
+def own_name(request: pytest.FixtureRequest) -> str:
+    """A name that no other test has, for a workspace in the database of the file."""
+    return f"w-{hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]}"
 
 
 @pytest.fixture

@@ -188,6 +188,7 @@ class Server:
         self.address = address
         self._prefix = f"remem_test_{address.token}"
         self._names = (f"{worker}_{number}" for number in count(1))
+        self._kept: psycopg.Connection[tuple[object, ...]] | None = None
 
     # -- addresses --------------------------------------------------------------------------
 
@@ -297,8 +298,21 @@ class Server:
 
     # -- helpers ----------------------------------------------------------------------------
 
-    def _admin(self) -> psycopg.Connection[tuple[object, ...]]:
-        return psycopg.connect(self.address.conninfo, autocommit=True)
+    @contextmanager
+    def _admin(self) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+        """A superuser's connection, kept: one for each database would be a third of its price."""
+        if self._kept is not None:
+            try:
+                self._kept.execute("")
+            except psycopg.OperationalError:  # a test ended it, with all others
+                self._kept = None
+        if self._kept is None:
+            self._kept = psycopg.connect(self.address.conninfo, autocommit=True)
+        yield self._kept
+
+    def close(self) -> None:
+        if self._kept is not None:
+            self._kept.close()
 
     @contextmanager
     def _lock(self, name: str) -> Iterator[None]:

@@ -284,3 +284,22 @@ def grant(owner: Connection, role: str, workspace: str | None, level: str) -> No
 def run(conn: Connection, query: str, *names: str) -> None:
     """Run DDL with quoted names in the places of `{}`."""
     conn.execute(sql.SQL(query).format(*map(sql.Identifier, names)))  # type: ignore[arg-type]
+
+
+def relations(conn: Connection) -> list[tuple[str, str]]:
+    """(name, kind) of every relation of the schema that could be read."""
+    return conn.execute(
+        "select c.oid::regclass::text, c.relkind::text from pg_class c "
+        "where c.relnamespace = 'remem'::regnamespace and c.relkind in ('r','p','v','m','S','f') "
+        "order by 1"
+    ).fetchall()
+
+
+def state(conn: Connection, query: str) -> str:
+    """The SQLSTATE of a statement whose effects are undone; "" where it succeeded."""
+    try:
+        with conn.transaction(force_rollback=True):
+            conn.execute(query.encode())
+    except psycopg.Error as error:
+        return error.sqlstate or "?"
+    return ""

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import pytest
 
 from remem_pg.filters import compile_where
 from tests.support.memories import Connection, recall, remember_many
 
 
+@pytest.fixture(scope="module")
+def notes(file_db: Connection) -> Callable[[int, int], str]:
+    """`notes(n, part)`: a workspace with n notes, of which `part` are marked; filled once."""
+
+    @cache
+    def fill(count: int, part: int) -> str:
+        workspace = f"{count} and {part}"
+        items = [
+            {"body": f"deploy note x{n}y", "metadata": {"part": n < part}} for n in range(count)
+        ]
+        remember_many(file_db, workspace, items)
+        return workspace
+
+    return fill
+
+
 @pytest.mark.parametrize("matching", [299, 300, 301, 700])
 @pytest.mark.parametrize("mode", ["auto", "lexical", "vector", "retrieval_only"])
-def test_k_of_300_returns_300_when_as_many_match(db: Connection, matching: int, mode: str) -> None:
-    remember_many(db, "w", [{"body": f"deploy note x{n}y"} for n in range(matching)])
-    assert len(recall(db, "w", "deploy note", k=300, mode=mode)) == min(300, matching)
+def test_k_of_300_returns_300_when_as_many_match(
+    file_db: Connection, notes: Callable[[int, int], str], matching: int, mode: str
+) -> None:
+    hits = recall(file_db, notes(matching, 0), "deploy note", k=300, mode=mode)
+    assert len(hits) == min(300, matching)
 
 
 def test_k_at_its_limit_returns_all_that_match(db: Connection) -> None:
@@ -33,11 +54,12 @@ def test_a_kind_filter_leaves_k_hits_too(db: Connection) -> None:
 
 @pytest.mark.parametrize("matching", [299, 300, 301])
 @pytest.mark.parametrize("mode", ["auto", "lexical", "vector", "retrieval_only"])
-def test_as_many_as_pass_a_condition_come_back(db: Connection, matching: int, mode: str) -> None:
-    items = [{"body": f"deploy note x{n}y", "metadata": {"part": n < matching}} for n in range(900)]
-    remember_many(db, "w", items)
+def test_as_many_as_pass_a_condition_come_back(
+    file_db: Connection, notes: Callable[[int, int], str], matching: int, mode: str
+) -> None:
     filter = compile_where("metadata.part and kind <> 'task'")
-    hits = recall(db, "w", "deploy note", k=300, mode=mode, filter=filter)
+    workspace = notes(900, matching)
+    hits = recall(file_db, workspace, "deploy note", k=300, mode=mode, filter=filter)
     assert len(hits) == min(300, matching)
 
 

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from tests.server import Server
-from tests.support.databases import filled
+from tests.support.databases import filled, indexes_last
 from tests.support.memories import Connection, open_space
 from tests.support.plans import nodes, plans
 
@@ -42,7 +42,8 @@ def fill(db: Connection) -> None:
     db.execute("select setseed(0.5)")
     open_space(db, "plan", 4)
     db.execute("select remem.create_workspace('w')")
-    db.execute(FILL)
+    with indexes_last(db, "memory", "posting", "embedding_2"):
+        db.execute(FILL)
     db.execute("vacuum analyze")
 
 

@@ -30,11 +30,11 @@ def noise(random: Random, identifier: str) -> str:
 )  # fmt: skip
 @pytest.mark.parametrize("question", ["{}", "what do we know about {}?", "Why did {} happen again"])
 def test_the_memory_with_the_identifier_is_first(
-    db: Connection, identifier: str, question: str
+    file_db: Connection, own_name: str, identifier: str, question: str
 ) -> None:
     random = Random(identifier)
     target = f"It turned out that {identifier} was the cause of the whole trouble."
     items = [{"body": noise(random, identifier)} for _ in range(15)]
     items.insert(7, {"body": target})
-    remember_many(db, "w", items)
-    assert recall(db, "w", question.format(identifier))[0].body == target
+    remember_many(file_db, own_name, items)
+    assert recall(file_db, own_name, question.format(identifier))[0].body == target

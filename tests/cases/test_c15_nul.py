@@ -6,6 +6,7 @@ The server cannot be told NUL at all (the first tests), so naming the item is th
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -13,6 +14,21 @@ import pytest
 
 from remem_pg import AsyncRemem, Remem, RememError, TextRefused
 from tests.support.memories import Connection, value
+
+
+@pytest.fixture(scope="module")
+def client(file_dsn: str) -> Iterator[Remem]:
+    with Remem(file_dsn, workspace="w", embedding=None) as made:
+        yield made
+
+
+@pytest.fixture
+def mem(client: Remem, own_name: str) -> Remem:
+    """A client of a workspace of the test's own."""
+    return client.workspace(own_name)
+
+
+STORED = "select count(*) from remem.memory where workspace = %s"
 
 JSON = [
     r'[{"body": "good"}, {"body": "a\u0000b"}]',
@@ -26,12 +42,12 @@ JSON = [
 @pytest.mark.parametrize("items", JSON)
 @pytest.mark.parametrize("on_error", ["abort", "report"])
 def test_a_document_with_nul_is_refused_by_its_type_and_stores_nothing(
-    db: Connection, items: str, on_error: str
+    file_db: Connection, items: str, on_error: str
 ) -> None:
     with pytest.raises(psycopg.DataError) as caught:
-        db.execute("select remem.remember_many('w', %s::jsonb, %s)", [items, on_error])
+        file_db.execute("select remem.remember_many('w', %s::jsonb, %s)", [items, on_error])
     assert caught.value.sqlstate in ("22P05", "22P02")
-    assert value(db, "select count(*) from remem.memory") == 0
+    assert value(file_db, STORED, ["w"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -44,10 +60,10 @@ def test_a_document_with_nul_is_refused_by_its_type_and_stores_nothing(
         "select * from remem.list('w', %s)",
     ],
 )
-def test_a_nul_in_a_parameter_never_leaves_the_driver(db: Connection, call: str) -> None:
+def test_a_nul_in_a_parameter_never_leaves_the_driver(file_db: Connection, call: str) -> None:
     with pytest.raises(psycopg.DataError):
-        db.execute(call, ["a\x00b"])
-    assert value(db, "select count(*) from remem.memory") == 0
+        file_db.execute(call, ["a\x00b"])
+    assert value(file_db, STORED, ["w"]) == 0
 
 
 RECORDS = [
@@ -119,25 +135,24 @@ def named(error: RememError, place: str) -> bool:
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("place", PLACES)
 def test_the_field_and_the_item_are_named_and_the_others_kept(
-    db: Connection, db_dsn: str, place: str, bad: str
+    mem: Remem, file_db: Connection, own_name: str, place: str, bad: str
 ) -> None:
     item = PLACES[place](BAD[bad])
-    with Remem(db_dsn, workspace="w", embedding=None) as mem:
-        with pytest.raises(TextRefused) as alone:
-            mem.remember(**item)
-        assert named(alone.value, place)
-        batch = [{"body": "one", "ref": "1"}, item, {"body": "three", "ref": "3"}]
-        with pytest.raises(TextRefused) as whole:
-            mem.remember_many(batch)
-        assert whole.value.item_no == 2
-        assert named(whole.value, place)
-        assert value(db, "select count(*) from remem.memory") == 0
-        refs = mem.remember_many(batch, "report")
-        assert [ref.outcome for ref in refs] == ["created", "refused", "created"]
-        assert refs[1].item_no == 2
-        assert refs[1].error is not None
-        assert refs[1].error["code"] == "RM003"
-        assert [m.body for m in mem.iterate()] == ["three", "one"]
+    with pytest.raises(TextRefused) as alone:
+        mem.remember(**item)
+    assert named(alone.value, place)
+    batch = [{"body": "one", "ref": "1"}, item, {"body": "three", "ref": "3"}]
+    with pytest.raises(TextRefused) as whole:
+        mem.remember_many(batch)
+    assert whole.value.item_no == 2
+    assert named(whole.value, place)
+    assert value(file_db, STORED, [own_name]) == 0
+    refs = mem.remember_many(batch, "report")
+    assert [ref.outcome for ref in refs] == ["created", "refused", "created"]
+    assert refs[1].item_no == 2
+    assert refs[1].error is not None
+    assert refs[1].error["code"] == "RM003"
+    assert [m.body for m in mem.iterate()] == ["three", "one"]
 
 
 @pytest.mark.parametrize("bad", BAD)

@@ -78,11 +78,11 @@ def test_a_workspace_sees_its_own_memories_only(tenants: Connection, number: int
     ],
 )
 def test_a_name_that_is_empty_too_long_or_unprintable_is_refused_by_name(
-    db: Connection, name: str | None, call: str
+    file_db: Connection, name: str | None, call: str
 ) -> None:
     with refused("RM001", argument="workspace"):
-        db.execute(call, [name])
-    assert value(db, "select count(*) from remem.workspace") == 0
+        file_db.execute(call, [name])
+    assert value(file_db, "select count(*) from remem.workspace") == 0
 
 
 def left(db: Connection) -> dict[str, list[str]]:

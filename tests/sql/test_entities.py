@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
-from typing import Any
 
 import psycopg
 import pytest
-from psycopg.types.json import Jsonb
 
 from tests.support.consistency import problems
-from tests.support.memories import Connection, get, refused, remember, remember_many, value
+from tests.support.entities import NAMES, item, pointer
+from tests.support.memories import Connection, remember, remember_many, value
 
 
 def extract(
@@ -39,41 +38,6 @@ def names(db: Connection, workspace: str = "w") -> set[str]:
 
 def asked(db: Connection, query: str, workspace: str = "w") -> list[str]:
     return list(value(db, "select remem._query_entities(%s, remem._fold(%s))", [workspace, query]))
-
-
-def pointer(
-    db: Connection,
-    query: str,
-    n: int = 10,
-    workspace: str = "w",
-    *,
-    allowed: list[int] | None = None,
-    row_filter: str | None = None,
-    sessions: list[int] | None = None,
-) -> list[tuple[str, float]]:
-    """Bodies and scores of the pointer arm, best first."""
-    return db.execute(
-        """
-        select m.body, a.score
-        from jsonb_populate_record(null::remem._query, jsonb_build_object(
-          'workspace', %(w)s::text,
-          'entities', remem._query_entities(%(w)s, remem._fold(%(q)s)),
-          'session_nos', %(sessions)s::int[], 'allowed', %(allowed)s::bigint[],
-          'row_filter', %(filter)s::text, 'check_validity', true,
-          'documents', (remem._count_tally(%(w)s, 0)).n)) q
-        cross join lateral remem._arm_pointer(q, %(n)s) with ordinality a (memory_no, score, place)
-        join remem.memory m on m.workspace = %(w)s and m.memory_no = a.memory_no
-        order by a.place
-        """,
-        {
-            "w": workspace,
-            "q": query,
-            "n": n,
-            "sessions": sessions,
-            "allowed": allowed,
-            "filter": row_filter,
-        },
-    ).fetchall()
 
 
 @pytest.mark.covers("MN5")
@@ -109,8 +73,8 @@ def pointer(
         ("", []),
     ],
 )
-def test_names_are_found_by_rules(db: Connection, text: str, found: list[str]) -> None:
-    assert extract(db, text) == found
+def test_names_are_found_by_rules(file_db: Connection, text: str, found: list[str]) -> None:
+    assert extract(file_db, text) == found
 
 
 def test_names_are_the_same_in_a_database_with_locale_c(
@@ -260,30 +224,6 @@ def test_a_hub_finds_only_what_a_filter_left_and_counts_where_a_rarer_name_found
     assert found[0][1] > found[1][1]
 
 
-BODIES = [
-    "we met {} in {}",
-    "{} likes {}",
-    "ask @{} about #{}",
-    "no name here",
-    'she read "{}" in src/{}.py',
-]
-NAMES = ["Alice", "Bob", "Mei Tanaka", "Köln", "ERR_4071", "Stripe", "Bank of England"]
-
-
-def item(random: Random) -> dict[str, Any]:
-    body = random.choice(BODIES).format(random.choice(NAMES), random.choice(NAMES))
-    made: dict[str, Any] = {"body": body}
-    if random.random() < 0.7:
-        made["ref"] = f"ref-{random.randint(1, 15)}"
-    if random.random() < 0.3:
-        made |= {"title": random.choice(NAMES), "aliases": random.sample(NAMES, 2)}
-    if random.random() < 0.3:
-        made["entities"] = random.sample(NAMES, 2)
-    if random.random() < 0.3:
-        made["speaker"] = random.choice(NAMES)
-    return made
-
-
 @pytest.mark.covers("ME16")
 @pytest.mark.parametrize("seed", range(3))
 def test_after_random_writes_the_names_are_those_that_the_texts_have(
@@ -322,103 +262,3 @@ def test_writers_of_the_same_names_in_any_order_do_not_wait_in_a_circle(
     assert value(db, "select count(*) from remem.memory_entity where name = 'alice'") == (
         8 * 15 * calls
     )
-
-
-def rebuild(db: Connection, what: str, limit: int = 7) -> list[int]:
-    """Rebuild in batches to the end; how many each batch did."""
-    counts, after = [], None
-    while True:
-        row = db.execute(
-            f'select memory_id, count from remem.rebuild_{what}(%s, %s, "limit" => %s)',
-            ["w", after, limit],
-        ).fetchone()
-        assert row is not None
-        after = row[0]
-        if after is None:
-            assert row[1] == 0
-            return counts
-        counts.append(row[1])
-
-
-@pytest.mark.covers("ME16")
-@pytest.mark.parametrize("what", ["entities", "postings"])
-def test_a_rebuild_in_batches_leaves_what_the_writers_wrote(db: Connection, what: str) -> None:
-    random = Random(7)
-    remember_many(db, "w", [item(random) | {"ref": f"r{n}"} for n in range(30)])
-    remember_many(db, "w", [item(random) | {"ref": f"r{n}", "session_ref": "s"} for n in range(5)])
-    remember(db, "v", "we met Bob")
-    tables = ["memory_entity", "entity_alias", "posting", "posting_past", "session"]
-
-    def contents() -> list[Any]:
-        return [
-            db.execute(f"select * from remem.{t} order by {t}::text").fetchall() for t in tables
-        ]
-
-    before = contents()
-    assert rebuild(db, what) == [7, 7, 7, 7, 2]
-    assert contents() == before
-    db.execute("delete from remem.memory_entity where workspace = 'w'")
-    db.execute("delete from remem.entity_alias where workspace = 'w'")
-    db.execute("delete from remem.posting where workspace = 'w' and memory_no % 2 = 0")
-    rebuild(db, "entities", 1000)
-    rebuild(db, "postings", 1000)
-    assert contents() == before
-    assert problems(db) == []
-
-
-@pytest.mark.covers("ME16")
-def test_a_rebuild_analyses_anew_and_counts_follow(db: Connection) -> None:
-    remember(db, "w", "the runners were running", session_ref="s")
-    remember(db, "w", "the walkers were walking")
-    db.execute("update remem.workspace set language = 'simple', analyser_no = 2")
-    assert rebuild(db, "postings") == [2]
-    lexemes = {x for (x,) in db.execute("select distinct lexeme from remem.posting")}
-    assert lexemes == {"the", "runners", "were", "running", "walkers", "walking"}
-    assert value(db, "select array_agg(distinct analyser_no) from remem.memory") == [2]
-    assert problems(db) == []
-
-
-@pytest.mark.parametrize("what", ["entities", "postings"])
-def test_a_rebuild_refuses_what_it_cannot_use_and_voids_caches(db: Connection, what: str) -> None:
-    made = remember(db, "w", "we met Bob")
-    call = f'select * from remem.rebuild_{what}(%s, %s, "limit" => %s)'
-    for limit in (None, 0, 10001):
-        with refused("RM001", argument="limit"):
-            db.execute(call, ["w", None, limit])
-    with refused("RM101", argument="after"):
-        db.execute(call, ["w", "00000000-0000-4000-8000-000000000009", 5])
-    with refused("RM101", argument="after"):
-        db.execute(call, ["v", made.memory_id, 5])
-    assert db.execute(call, ["nowhere", None, 5]).fetchone() == (None, 0)
-    snapshot = value(db, "select pg_current_snapshot()::text")
-    assert db.execute(call, ["w", None, 5]).fetchone() == (made.memory_id, 1)
-    assert value(
-        db,
-        "select bool_or(not pg_visible_in_snapshot(changed_xid, %s::pg_snapshot))"
-        " from remem.memory",
-        [snapshot],
-    )
-
-
-@pytest.mark.covers("ME6")
-def test_a_bulk_load_may_leave_the_vectors_for_later(db: Connection) -> None:
-    descriptor = {
-        "name": "tiny",
-        "backend": "callable",
-        "asset": "test",
-        "dimensions": 3,
-        "pooling": "none",
-        "normalization": "none",
-        "dtype": "float32",
-    }
-    db.execute("select remem.register_space(%s)", [Jsonb(descriptor)])
-    db.execute("select remem.create_workspace('w')")
-    db.execute("select remem.activate_space('tiny', 'w')")
-    refs = remember_many(db, "w", [{"body": f"we met Bob, {n}"} for n in range(3)])
-    number = value(db, "select space_no from remem.embedding_space where name = 'tiny'")
-    assert value(db, f"select count(*) from remem.embedding_{number}") == 0
-    assert get(db, "w", memory_id=refs[0].memory_id).body == "we met Bob, 0"
-    assert len(pointer(db, "where is Bob?")) == 3
-    remember_many(db, "w", [{"body": "we met Bob, 1", "embedding": [1, 0, 0]}])
-    assert value(db, f"select count(*) from remem.embedding_{number}") == 1
-    assert problems(db) == []

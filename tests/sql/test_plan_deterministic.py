@@ -15,18 +15,18 @@ def words(conn: Connection, prompt: str, **options: object) -> Plan:
     return plan(conn, W, prompt, semantic=False, **options)
 
 
-@pytest.fixture
-def phoenix(db: Connection) -> Connection:
+@pytest.fixture(scope="module")
+def phoenix(file_db: Connection) -> Connection:
     put_topic(
-        db,
+        file_db,
         W,
         "Project Phoenix",
         aliases=["cluster cutover", "bigbang"],
         tags=["replication", "storage"],
         summary="Old replicas leave before winter, standby first",
     )
-    put_topic(db, W, "Weekend pasta recipe")
-    return db
+    put_topic(file_db, W, "Weekend pasta recipe")
+    return file_db
 
 
 @pytest.mark.covers("RP2")
@@ -76,7 +76,9 @@ def test_shared_words_count_by_their_part_of_the_title_or_alias(
 
 
 @pytest.mark.covers("RP3")
-def test_a_third_of_a_title_does_not_qualify_and_its_score_is_told(phoenix: Connection) -> None:
+def test_a_third_of_a_title_does_not_qualify_and_its_score_is_told(
+    phoenix: Connection,
+) -> None:
     found = words(phoenix, "a nice recipe")
     assert (found["stage"], found["shouldRetrieve"], found["requests"]) == ("none", False, [])
     assert found["confidence"] == pytest.approx(0.76 / 3, abs=1e-4)

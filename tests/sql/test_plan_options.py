@@ -13,13 +13,22 @@ from tests.support.planner import call, plan, providers, put_provider, put_topic
 W = "w"
 
 
-@pytest.fixture
-def orchard(db: Connection) -> Connection:
+def fill_orchard(db: Connection) -> Connection:
     put_topic(
         db, W, "Orchard harvest festival", aliases=["apple party"], tags=["cider", "autumn"],
         summary="When pears ripen on the hill",
     )  # fmt: skip
     return db
+
+
+@pytest.fixture
+def orchard(db: Connection) -> Connection:
+    return fill_orchard(db)
+
+
+@pytest.fixture(scope="module")
+def file_orchard(file_db: Connection) -> Connection:
+    return fill_orchard(file_db)
 
 
 @pytest.mark.covers("RP23", "RP55")
@@ -62,9 +71,9 @@ def test_the_defaults_are_the_documented_ones(db: Connection) -> None:
     ],
 )
 def test_every_signal_has_its_weight(
-    orchard: Connection, prompt: str, options: dict[str, Any], confidence: float
+    file_orchard: Connection, prompt: str, options: dict[str, Any], confidence: float
 ) -> None:
-    found = plan(orchard, W, prompt, semantic=False, **options)
+    found = plan(file_orchard, W, prompt, semantic=False, **options)
     assert found["confidence"] == pytest.approx(confidence, abs=1e-4)
 
 
@@ -139,11 +148,11 @@ def test_settings_of_call_workspace_space_and_database_in_this_order(orchard: Co
     ],
 )
 def test_an_option_that_cannot_be_used_is_refused_by_name(
-    orchard: Connection, code: str, argument: str, options: dict[str, Any]
+    file_orchard: Connection, code: str, argument: str, options: dict[str, Any]
 ) -> None:
     key = "option" if code == "RM002" else "argument"
     with refused(code, **{key: argument}):
-        plan(orchard, W, "apple party", **options)
+        plan(file_orchard, W, "apple party", **options)
 
 
 @pytest.mark.parametrize("options", ["[]", '"x"', "7", "null"])
@@ -152,9 +161,11 @@ def test_options_are_an_object(db: Connection, options: str) -> None:
         value(db, "select remem.plan('w', 'x', null, %s::jsonb)", [options])
 
 
-def test_a_null_option_is_as_good_as_none(orchard: Connection) -> None:
-    plain = plan(orchard, W, "apple party")
-    nulls = plan(orchard, W, "apple party", limit=None, context=None, providers=None, space=None)
+def test_a_null_option_is_as_good_as_none(file_orchard: Connection) -> None:
+    plain = plan(file_orchard, W, "apple party")
+    nulls = plan(
+        file_orchard, W, "apple party", limit=None, context=None, providers=None, space=None
+    )
     assert nulls["requests"] == plain["requests"]
 
 
@@ -236,17 +247,17 @@ def test_what_cannot_be_a_provider_is_refused_by_name(
 # -- the prompt ------------------------------------------------------------------------------------
 
 
-def test_a_prompt_is_needed_and_bounded(orchard: Connection) -> None:
+def test_a_prompt_is_needed_and_bounded(file_orchard: Connection) -> None:
     with refused("RM001", argument="query"):
-        plan(orchard, W, None)
+        plan(file_orchard, W, None)
     with refused("RM003", argument="query"):
-        plan(orchard, W, "x" * 1048577)
+        plan(file_orchard, W, "x" * 1048577)
 
 
-def test_a_large_prompt_is_looked_at_from_both_ends(orchard: Connection) -> None:
+def test_a_large_prompt_is_looked_at_from_both_ends(file_orchard: Connection) -> None:
     filler = "lorem ipsum dolor " * 58_000
     for prompt in ("apple party " + filler, filler + " apple party"):
-        found = plan(orchard, W, prompt)
+        found = plan(file_orchard, W, prompt)
         assert (found["stage"], titles(found)) == ("deterministic", ["Orchard harvest festival"])
         assert found["degraded"] == ["prompt_truncated"]
         assert len(found["requests"][0]["query"]) <= 2000
@@ -264,8 +275,8 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("prompt", HOSTILE)
-def test_any_text_is_a_prompt(orchard: Connection, prompt: str) -> None:
-    assert plan(orchard, W, prompt)["stage"] == "none"
+def test_any_text_is_a_prompt(file_orchard: Connection, prompt: str) -> None:
+    assert plan(file_orchard, W, prompt)["stage"] == "none"
 
 
 # -- reading only ----------------------------------------------------------------------------------
@@ -290,8 +301,8 @@ def test_a_cancelled_plan_is_cancelled(orchard: Connection) -> None:
                 plan(other, W, "apples")
 
 
-def test_the_trace_says_what_was_looked_at(orchard: Connection) -> None:
-    trace = plan(orchard, W, "apple harvest")["trace"]
+def test_the_trace_says_what_was_looked_at(file_orchard: Connection) -> None:
+    trace = plan(file_orchard, W, "apple harvest")["trace"]
     assert (trace["catalogEntries"], trace["space"]) == (1, "hash")
     assert [set(m) for m in trace["catalogMatches"]] == [{"id", "title", "score", "signal"}]
     assert set(trace["timings"]) == {
@@ -299,9 +310,9 @@ def test_the_trace_says_what_was_looked_at(orchard: Connection) -> None:
     }  # fmt: skip
 
 
-def test_the_same_plan_twice(orchard: Connection) -> None:
+def test_the_same_plan_twice(file_orchard: Connection) -> None:
     for prompt in ("apple party", "last time", "apples", "cider and pears"):
-        first, second = (plan(orchard, W, prompt) for _ in range(2))
+        first, second = (plan(file_orchard, W, prompt) for _ in range(2))
         for found in (first, second):
             del found["trace"]["timings"]
         assert first == second

@@ -23,11 +23,11 @@ KNOWN = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def queue(db: Connection) -> Connection:
+@pytest.fixture(scope="module")
+def queue(file_db: Connection) -> Connection:
     """Three memories; the first shares words with "queue retries", all share something."""
     remember_many(
-        db,
+        file_db,
         "w",
         [
             {"body": "The queue retries three times.", "kind": "decision"},
@@ -38,7 +38,7 @@ def queue(db: Connection) -> Connection:
             },
         ],
     )
-    return db
+    return file_db
 
 
 @pytest.mark.parametrize("key", ["colour", "Mode", "", "mode ", "'; --", "limit"])
@@ -78,9 +78,9 @@ def test_options_that_are_no_object_are_refused(queue: Connection, options: str)
         queue.execute("select * from remem.recall('w', 'x', options => %s::jsonb)", [options])
 
 
-def test_options_are_checked_for_an_unknown_workspace_too(db: Connection) -> None:
+def test_options_are_checked_for_an_unknown_workspace_too(file_db: Connection) -> None:
     with refused("RM002", option="colour"):
-        recall(db, "nowhere", "queue", colour="red")
+        recall(file_db, "nowhere", "queue", colour="red")
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,7 @@ from tests.support.memories import (
 )
 
 
-@pytest.fixture
-def tiny(db: Connection) -> Connection:
+def fill_tiny(db: Connection) -> Connection:
     """Workspace w in a space of two dimensions, with three memories."""
     open_space(db, "tiny", 2)
     remember(db, "w", "The queue retries.", ref="a", embedding=[1, 0])
@@ -29,40 +28,52 @@ def tiny(db: Connection) -> Connection:
     return db
 
 
+@pytest.fixture
+def tiny(db: Connection) -> Connection:
+    return fill_tiny(db)
+
+
+@pytest.fixture(scope="module")
+def file_tiny(file_db: Connection) -> Connection:
+    return fill_tiny(file_db)
+
+
 @pytest.mark.parametrize("dimensions", [0, 1, 3, 384, 20000])
 @pytest.mark.parametrize("options", [{}, {"space": "tiny"}, {"mode": "vector"}], ids=str)
 def test_a_query_vector_of_another_dimension_is_refused_with_both(
-    tiny: Connection, dimensions: int, options: dict[str, str]
+    file_tiny: Connection, dimensions: int, options: dict[str, str]
 ) -> None:
     with refused("RM201", space="tiny", expected=2, got=dimensions) as refusal:
-        recall(tiny, "w", "queue", embedding=[1.0] * dimensions, **options)
+        recall(file_tiny, "w", "queue", embedding=[1.0] * dimensions, **options)
     assert "item" not in refusal.detail
 
 
-def test_a_query_matrix_is_refused(tiny: Connection) -> None:
+def test_a_query_matrix_is_refused(file_tiny: Connection) -> None:
     with refused("RM201", space="tiny"):
-        tiny.execute("select * from remem.recall('w', 'queue', '{{1},{0}}')")
+        file_tiny.execute("select * from remem.recall('w', 'queue', '{{1},{0}}')")
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, None])
-def test_a_query_vector_that_is_not_finite_is_refused(tiny: Connection, bad: float | None) -> None:
+def test_a_query_vector_that_is_not_finite_is_refused(
+    file_tiny: Connection, bad: float | None
+) -> None:
     with refused("RM203", problem="not finite"):
-        recall(tiny, "w", "queue", embedding=[1.0, bad])
+        recall(file_tiny, "w", "queue", embedding=[1.0, bad])
 
 
 @pytest.mark.parametrize("scale", [1e-44, 1e-38, 1e-12, 1e-6, 1, 65504, 70000, 1e6, 1e38])
-def test_the_length_of_a_query_vector_does_not_matter(tiny: Connection, scale: float) -> None:
-    expected = recall(tiny, "w", "queue", embedding=[1, 0])
-    hits = recall(tiny, "w", "queue", embedding=[scale, 0])
+def test_the_length_of_a_query_vector_does_not_matter(file_tiny: Connection, scale: float) -> None:
+    expected = recall(file_tiny, "w", "queue", embedding=[1, 0])
+    hits = recall(file_tiny, "w", "queue", embedding=[scale, 0])
     assert hits == expected
 
 
 @pytest.mark.parametrize("zero", [[0, 0], [0.0, -0.0]], ids=str)
 def test_a_zero_query_vector_leaves_the_lexical_arm_and_says_so(
-    tiny: Connection, zero: list[float]
+    file_tiny: Connection, zero: list[float]
 ) -> None:
-    with warnings(tiny) as seen:
-        hits = recall(tiny, "w", "queue", embedding=zero)
+    with warnings(file_tiny) as seen:
+        hits = recall(file_tiny, "w", "queue", embedding=zero)
     assert seen == [("RM501", ["zero_vector"])]
     assert bodies(hits) == ["The queue retries."]
     assert not any(math.isnan(hit.score) for hit in hits)
@@ -70,33 +81,33 @@ def test_a_zero_query_vector_leaves_the_lexical_arm_and_says_so(
 
 
 @pytest.mark.covers("MN19")
-def test_without_a_query_vector_the_lexical_arm_answers_and_says_so(tiny: Connection) -> None:
-    with warnings(tiny) as seen:
-        hits = recall(tiny, "w", "queue")
+def test_without_a_query_vector_the_lexical_arm_answers_and_says_so(file_tiny: Connection) -> None:
+    with warnings(file_tiny) as seen:
+        hits = recall(file_tiny, "w", "queue")
     assert seen == [("RM501", ["no_embedding"])]
     assert bodies(hits) == ["The queue retries."]
-    assert explain(tiny, "w", "queue")["degraded"] == ["no_embedding"]
+    assert explain(file_tiny, "w", "queue")["degraded"] == ["no_embedding"]
 
 
-def test_the_vector_mode_without_a_vector_finds_nothing_and_says_why(tiny: Connection) -> None:
-    with warnings(tiny) as seen:
-        assert recall(tiny, "w", "queue", mode="vector") == []
+def test_the_vector_mode_without_a_vector_finds_nothing_and_says_why(file_tiny: Connection) -> None:
+    with warnings(file_tiny) as seen:
+        assert recall(file_tiny, "w", "queue", mode="vector") == []
     assert seen == [("RM501", ["no_embedding"])]
 
 
 @pytest.mark.parametrize("space", ["hash", "no such space", ""])
 def test_a_query_vector_of_another_space_is_left_out_and_says_so(
-    tiny: Connection, space: str
+    file_tiny: Connection, space: str
 ) -> None:
-    with warnings(tiny) as seen:
-        hits = recall(tiny, "w", "queue", embedding=[0, 1], space=space)
+    with warnings(file_tiny) as seen:
+        hits = recall(file_tiny, "w", "queue", embedding=[0, 1], space=space)
     assert [code for code, _ in seen] == ["RM501"]
     assert "space_mismatch" in seen[0][1]
     assert bodies(hits) == ["The queue retries."]
 
 
-def test_a_vector_of_another_space_may_have_any_dimension(tiny: Connection) -> None:
-    hits = recall(tiny, "w", "queue", embedding=[1.0] * 384, space="hash")
+def test_a_vector_of_another_space_may_have_any_dimension(file_tiny: Connection) -> None:
+    hits = recall(file_tiny, "w", "queue", embedding=[1.0] * 384, space="hash")
     assert bodies(hits) == ["The queue retries."]
 
 
@@ -126,9 +137,9 @@ def test_a_memory_without_features_does_not_degrade_every_later_recall(db: Conne
     assert seen == []
 
 
-def test_a_query_of_stop_words_only_has_no_lexemes_and_says_so(tiny: Connection) -> None:
-    with warnings(tiny) as seen:
-        hits = recall(tiny, "w", "what is it that you are", embedding=[1, 0])
+def test_a_query_of_stop_words_only_has_no_lexemes_and_says_so(file_tiny: Connection) -> None:
+    with warnings(file_tiny) as seen:
+        hits = recall(file_tiny, "w", "what is it that you are", embedding=[1, 0])
     assert seen == [("RM501", ["no_lexemes"])]
     assert [hit.ref for hit in hits] == ["a", "b", "c"]
     assert {tuple(hit.arms) for hit in hits} == {("vector",)}
@@ -160,44 +171,44 @@ def test_several_states_make_one_warning(tiny: Connection) -> None:
     assert set(seen[0][1]) == {"space_mismatch", "no_embedding", "stale_rows", "no_lexemes"}
 
 
-def test_a_call_that_is_not_degraded_warns_of_nothing(tiny: Connection) -> None:
-    with warnings(tiny) as seen:
-        recall(tiny, "w", "queue", embedding=[1, 0], space="tiny")
-        explain(tiny, "w", "queue", embedding=[1, 0])
+def test_a_call_that_is_not_degraded_warns_of_nothing(file_tiny: Connection) -> None:
+    with warnings(file_tiny) as seen:
+        recall(file_tiny, "w", "queue", embedding=[1, 0], space="tiny")
+        explain(file_tiny, "w", "queue", embedding=[1, 0])
     assert seen == []
 
 
-def test_recall_explain_carries_the_state_and_does_not_warn(tiny: Connection) -> None:
-    with warnings(tiny) as seen:
-        explained = explain(tiny, "w", "the", embedding=[0, 0])
+def test_recall_explain_carries_the_state_and_does_not_warn(file_tiny: Connection) -> None:
+    with warnings(file_tiny) as seen:
+        explained = explain(file_tiny, "w", "the", embedding=[0, 0])
     assert explained["degraded"] == ["zero_vector", "no_lexemes"]
     assert explained["hits"] == []
     assert seen == []
 
 
-def test_hits_come_in_the_order_of_their_cosine(tiny: Connection) -> None:
-    hits = recall(tiny, "w", "?", embedding=[1, 0], mode="vector")
+def test_hits_come_in_the_order_of_their_cosine(file_tiny: Connection) -> None:
+    hits = recall(file_tiny, "w", "?", embedding=[1, 0], mode="vector")
     assert [hit.ref for hit in hits] == ["a", "b", "c"]
     cosines = [hit.signals["cosine"] for hit in hits]
     assert cosines == pytest.approx([1, 0.6, 0], abs=1e-3)
 
 
 @pytest.mark.covers("ME25")
-def test_both_scores_are_known_for_the_hits_of_either_arm(tiny: Connection) -> None:
-    hits = {hit.ref: hit.signals for hit in recall(tiny, "w", "office", embedding=[1, 0])}
+def test_both_scores_are_known_for_the_hits_of_either_arm(file_tiny: Connection) -> None:
+    hits = {hit.ref: hit.signals for hit in recall(file_tiny, "w", "office", embedding=[1, 0])}
     assert hits["c"]["cosine"] == 0
     assert hits["c"]["bm25"] > 0
     assert hits["a"]["bm25"] == 0
 
 
-def test_the_warning_is_raised_in_a_read_only_transaction_too(tiny: Connection) -> None:
-    with warnings(tiny) as seen, tiny.transaction():
-        tiny.execute("set transaction read only")
-        recall(tiny, "w", "queue")
+def test_the_warning_is_raised_in_a_read_only_transaction_too(file_tiny: Connection) -> None:
+    with warnings(file_tiny) as seen, file_tiny.transaction():
+        file_tiny.execute("set transaction read only")
+        recall(file_tiny, "w", "queue")
     assert seen == [("RM501", ["no_embedding"])]
 
 
-def test_a_degraded_hit_says_so_itself(tiny: Connection) -> None:
-    (row,) = tiny.execute("select degraded from remem.recall('w', 'queue')").fetchall()
+def test_a_degraded_hit_says_so_itself(file_tiny: Connection) -> None:
+    (row,) = file_tiny.execute("select degraded from remem.recall('w', 'queue')").fetchall()
     assert row == (["no_embedding"],)
-    assert value(tiny, "select count(*) from remem.recall('w', 'queue')") == 1
+    assert value(file_tiny, "select count(*) from remem.recall('w', 'queue')") == 1

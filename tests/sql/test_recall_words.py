@@ -118,11 +118,11 @@ def test_a_long_question_finds_the_memory_that_shares_three_of_its_words(
     ],
 )
 def test_a_word_inside_a_sentence_without_spaces_is_found(
-    db: Connection, memory: str, word: str
+    file_db: Connection, own_name: str, memory: str, word: str
 ) -> None:
     remember_many(
-        db,
-        "w",
+        file_db,
+        own_name,
         [
             {"body": memory},
             {"body": "今日は天気がいい。"},
@@ -130,9 +130,9 @@ def test_a_word_inside_a_sentence_without_spaces_is_found(
             {"body": "좋은 날씨."},
         ],
     )
-    hits = recall(db, "w", word, mode="lexical")
+    hits = recall(file_db, own_name, word, mode="lexical")
     assert bodies(hits) == [memory]
-    assert recall(db, "w", word)[0].body == memory
+    assert recall(file_db, own_name, word)[0].body == memory
 
 
 @pytest.mark.covers("MN3")
@@ -140,15 +140,19 @@ def test_a_word_inside_a_sentence_without_spaces_is_found(
     "query",
     ["cafe creme", "CAFÉ CRÈME", "Cafe\u0301 cre\u0300me", "ｃａｆｅ ｃｒｅｍｅ", "café crème"],
 )
-def test_case_accents_and_width_do_not_matter(db: Connection, query: str) -> None:
-    remember_many(db, "w", [{"body": "Le Café Crème est fermé."}, {"body": "Le bar est ouvert."}])
-    assert bodies(recall(db, "w", query, mode="lexical")) == ["Le Café Crème est fermé."]
+def test_case_accents_and_width_do_not_matter(
+    file_db: Connection, own_name: str, query: str
+) -> None:
+    remember_many(
+        file_db, own_name, [{"body": "Le Café Crème est fermé."}, {"body": "Le bar est ouvert."}]
+    )
+    assert bodies(recall(file_db, own_name, query, mode="lexical")) == ["Le Café Crème est fermé."]
 
 
 @pytest.mark.parametrize("query", ["retrying", "retries", "RETRY", "retried"])
-def test_inflected_words_meet(db: Connection, query: str) -> None:
-    remember_many(db, "w", [{"body": "The queue retries."}, {"body": "The garden."}])
-    assert bodies(recall(db, "w", query, mode="lexical")) == ["The queue retries."]
+def test_inflected_words_meet(file_db: Connection, own_name: str, query: str) -> None:
+    remember_many(file_db, own_name, [{"body": "The queue retries."}, {"body": "The garden."}])
+    assert bodies(recall(file_db, own_name, query, mode="lexical")) == ["The queue retries."]
 
 
 def test_a_workspace_of_another_language_stems_by_its_rules(db: Connection) -> None:
@@ -158,21 +162,25 @@ def test_a_workspace_of_another_language_stems_by_its_rules(db: Connection) -> N
 
 
 @pytest.mark.parametrize("where", ["title", "summary", "tags", "aliases", "speaker"])
-def test_words_beside_the_body_are_found_too(db: Connection, where: str) -> None:
+def test_words_beside_the_body_are_found_too(
+    file_db: Connection, own_name: str, where: str
+) -> None:
     word: Any = ["pelican"] if where in ("tags", "aliases") else "pelican"
-    remember(db, "w", "Nothing special.", **{where: word})
-    remember(db, "w", "Something else.")
-    assert bodies(recall(db, "w", "pelican", mode="lexical")) == ["Nothing special."]
+    remember(file_db, own_name, "Nothing special.", **{where: word})
+    remember(file_db, own_name, "Something else.")
+    assert bodies(recall(file_db, own_name, "pelican", mode="lexical")) == ["Nothing special."]
 
 
 @pytest.mark.parametrize(
     "query",
     ["", " ", "\n\t", "?", "😀", "😀😀 👍🏽", "\u200b", "...", "the of and", "\u0301", "\\", "%_"],
 )
-def test_a_query_without_words_is_answered_and_flagged(db: Connection, query: str) -> None:
-    remember(db, "w", "The queue retries.")
-    with warnings(db) as seen:
-        assert recall(db, "w", query, mode="lexical") == []
+def test_a_query_without_words_is_answered_and_flagged(
+    file_db: Connection, own_name: str, query: str
+) -> None:
+    remember(file_db, own_name, "The queue retries.")
+    with warnings(file_db) as seen:
+        assert recall(file_db, own_name, query, mode="lexical") == []
     assert seen == [("RM501", ["no_lexemes"])]
 
 
@@ -191,9 +199,11 @@ def test_an_emoji_in_a_question_does_not_disturb(db: Connection) -> None:
         "queue' or '1'='1",
     ],
 )
-def test_metacharacters_in_a_query_are_only_text(db: Connection, query: str) -> None:
-    remember(db, "w", "The queue retries: drop x or y.")
-    assert bodies(recall(db, "w", query)) == ["The queue retries: drop x or y."]
+def test_metacharacters_in_a_query_are_only_text(
+    file_db: Connection, own_name: str, query: str
+) -> None:
+    remember(file_db, own_name, "The queue retries: drop x or y.")
+    assert bodies(recall(file_db, own_name, query)) == ["The queue retries: drop x or y."]
 
 
 def test_a_query_of_a_megabyte_is_answered(db: Connection) -> None:

@@ -54,20 +54,20 @@ INVALID: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("code", "argument", "said"), INVALID, ids=lambda v: str(v)[:40])
 def test_an_invalid_argument_is_refused_by_name(
-    db: Connection, code: str, argument: str, said: dict[str, Any]
+    file_db: Connection, code: str, argument: str, said: dict[str, Any]
 ) -> None:
     with refused(code, item=1, argument=argument):
-        remember(db, "w", **{"body": "good", **said})
-    assert value(db, "select count(*) from remem.memory") == 0
+        remember(file_db, "w", **{"body": "good", **said})
+    assert value(file_db, "select count(*) from remem.memory") == 0
 
 
 @pytest.mark.parametrize(("code", "argument", "said"), INVALID, ids=lambda v: str(v)[:40])
 def test_an_invalid_item_is_refused_by_name_and_number(
-    db: Connection, code: str, argument: str, said: dict[str, Any]
+    file_db: Connection, code: str, argument: str, said: dict[str, Any]
 ) -> None:
     with refused(code, item=2, argument=argument):
-        remember_many(db, "w", [{"body": "fine"}, {"body": "good", **said}])
-    assert value(db, "select count(*) from remem.memory") == 0
+        remember_many(file_db, "w", [{"body": "fine"}, {"body": "good", **said}])
+    assert value(file_db, "select count(*) from remem.memory") == 0
 
 
 @pytest.mark.parametrize(
@@ -92,31 +92,33 @@ def test_an_invalid_item_is_refused_by_name_and_number(
     ],
 )
 def test_a_json_value_of_another_type_is_refused_by_name(
-    db: Connection, argument: str, wrong: object
+    file_db: Connection, argument: str, wrong: object
 ) -> None:
     with refused("RM001", item=1, argument=argument):
-        remember_many(db, "w", [{"body": "x", "session_ref": "s", argument: wrong}])
+        remember_many(file_db, "w", [{"body": "x", "session_ref": "s", argument: wrong}])
 
 
 @pytest.mark.parametrize("item", ["text", 5, None, True, [], [{"body": "x"}]], ids=repr)
-def test_an_item_that_is_no_object_is_refused(db: Connection, item: object) -> None:
+def test_an_item_that_is_no_object_is_refused(file_db: Connection, item: object) -> None:
     with refused("RM001", item=2):
-        remember_many(db, "w", [{"body": "x"}, item])
+        remember_many(file_db, "w", [{"body": "x"}, item])
 
 
 @pytest.mark.parametrize("key", ["colour", "Body", "memory_id", "workspace", "", "body'); --"])
-def test_an_unknown_key_is_refused_with_the_known_ones(db: Connection, key: str) -> None:
+def test_an_unknown_key_is_refused_with_the_known_ones(file_db: Connection, key: str) -> None:
     with refused("RM002", item=1, option=key) as refusal:
-        remember_many(db, "w", [{"body": "x", key: 1}])
+        remember_many(file_db, "w", [{"body": "x", key: 1}])
     assert {"body", "ref", "embedding"} <= set(refusal.detail["valid"])
     assert "body" in refusal.hint
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
 @pytest.mark.parametrize("argument", ["importance", "confidence"])
-def test_a_weight_that_is_no_number_is_refused(db: Connection, argument: str, number: str) -> None:
+def test_a_weight_that_is_no_number_is_refused(
+    file_db: Connection, argument: str, number: str
+) -> None:
     with refused("RM001", item=1, argument=argument):
-        remember(db, "w", "x", **{argument: float(number)})
+        remember(file_db, "w", "x", **{argument: float(number)})
 
 
 @pytest.mark.parametrize(
@@ -139,9 +141,9 @@ def test_a_value_at_its_limit_is_accepted(db: Connection, said: dict[str, Any]) 
     assert remember(db, "w", **{"body": "good", **said}).outcome == "created"
 
 
-def test_the_limit_is_named_beside_what_was_given(db: Connection) -> None:
+def test_the_limit_is_named_beside_what_was_given(file_db: Connection) -> None:
     with refused("RM003", item=1, argument="ref", limit=500, got=501):
-        remember(db, "w", "x", ref="x" * 501)
+        remember(file_db, "w", "x", ref="x" * 501)
 
 
 def test_a_scope_names_what_it_is_about(db: Connection) -> None:
@@ -183,10 +185,10 @@ def test_null_arguments_mean_the_defaults(db: Connection) -> None:
 
 @pytest.mark.parametrize("workspace", ["", "x" * 201, "字" * 67, "a\nb", "a\x7fb", None])
 def test_a_name_that_no_workspace_can_have_is_refused(
-    db: Connection, workspace: str | None
+    file_db: Connection, workspace: str | None
 ) -> None:
     with refused("RM001", argument="workspace"):
-        remember(db, workspace, "x")  # type: ignore[arg-type]
+        remember(file_db, workspace, "x")  # type: ignore[arg-type]
 
 
 def test_a_writer_claims_no_more_trust_than_its_grant_allows(
@@ -209,6 +211,6 @@ def test_metadata_may_be_nested_a_hundred_deep(db: Connection) -> None:
     assert get(db, "w", memory_id=ref.memory_id).metadata == metadata
 
 
-def test_ten_thousand_tags_are_refused_by_name(db: Connection) -> None:
+def test_ten_thousand_tags_are_refused_by_name(file_db: Connection) -> None:
     with refused("RM003", item=1, argument="tags", limit=1000):
-        remember(db, "w", "x", tags=[f"tag {n}" for n in range(10000)])
+        remember(file_db, "w", "x", tags=[f"tag {n}" for n in range(10000)])

@@ -57,11 +57,11 @@ def test_composed_and_decomposed_content_is_the_same_content(db: Connection) -> 
 @pytest.mark.parametrize("before", ["\n", "\t", "\r", "\b", "\f", "\x1a", "\x1f", '"', "\\", "/"])
 @pytest.mark.parametrize("mark", ["\u0301", "\u0303", "\u0307", "\u0327", "\u0338"])
 def test_a_mark_behind_a_character_that_json_escapes_stays_behind_it(
-    db: Connection, before: str, mark: str
+    file_db: Connection, own_name: str, before: str, mark: str
 ) -> None:
     body = f"n{before}{mark}e\u0301\\n\u0303 {before}\\{before}{mark}"
-    ref = remember(db, "w", body, metadata={body: body})
-    memory = get(db, "w", memory_id=ref.memory_id)
+    ref = remember(file_db, own_name, body, metadata={body: body})
+    memory = get(file_db, own_name, memory_id=ref.memory_id)
     assert memory.body == unicodedata.normalize("NFC", body)
     assert memory.metadata == {memory.body: memory.body}
 

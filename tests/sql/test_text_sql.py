@@ -44,8 +44,8 @@ def test_sql_and_python_fold_every_script_alike(
     assert [row[0] for row in rows] == [fold(text) for text in texts]
 
 
-def test_words_are_stemmed_and_stop_words_dropped(db: Connection) -> None:
-    found = lexemes(db, "The errors: an ERROR, and Ratatouille's recipes; recipe")
+def test_words_are_stemmed_and_stop_words_dropped(file_db: Connection) -> None:
+    found = lexemes(file_db, "The errors: an ERROR, and Ratatouille's recipes; recipe")
     assert found == {
         "error": (2, False),
         "ratatouill": (1, False),
@@ -53,8 +53,8 @@ def test_words_are_stemmed_and_stop_words_dropped(db: Connection) -> None:
     }
 
 
-def test_case_and_accents_do_not_matter(db: Connection) -> None:
-    assert words(db, "CAFÉ Zürich", "simple") == words(db, "cafe zurich", "simple")
+def test_case_and_accents_do_not_matter(file_db: Connection) -> None:
+    assert words(file_db, "CAFÉ Zürich", "simple") == words(file_db, "cafe zurich", "simple")
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ def test_case_and_accents_do_not_matter(db: Connection) -> None:
     ],
 )
 def test_identifiers_are_kept_whole_beside_their_words(
-    db: Connection, text: str, whole: set[str]
+    file_db: Connection, text: str, whole: set[str]
 ) -> None:
-    assert wholes(db, text) == whole
+    assert wholes(file_db, text) == whole
 
 
-def test_a_number_after_a_hash_sign_is_a_word(db: Connection) -> None:
-    assert lexemes(db, "issue #4071")["4071"] == (1, False)
+def test_a_number_after_a_hash_sign_is_a_word(file_db: Connection) -> None:
+    assert lexemes(file_db, "issue #4071")["4071"] == (1, False)
 
 
 @pytest.mark.parametrize(
@@ -104,16 +104,16 @@ def test_a_number_after_a_hash_sign_is_a_word(db: Connection) -> None:
     ],
 )
 def test_unspaced_scripts_are_bigrams_within_a_run(
-    db: Connection, text: str, expected: set[str]
+    file_db: Connection, text: str, expected: set[str]
 ) -> None:
-    assert words(db, text, "simple") == expected
+    assert words(file_db, text, "simple") == expected
 
 
-def test_every_unspaced_character_belongs_to_a_word(db: Connection) -> None:
+def test_every_unspaced_character_belongs_to_a_word(file_db: Connection) -> None:
     """Otherwise punctuation inside of a run would take part in bigrams."""
     word = {code for a, b in decode_ranges(tables.WORD) for code in range(a, b + 1)}
     excluded = {code for a, b in decode_ranges(tables.EXCLUDED) for code in range(a, b + 1)}
-    rows = db.execute(
+    rows = file_db.execute(
         "select n from generate_series(1, 1114111) as n"
         " where n not between 55296 and 57343"
         " and chr(n) collate \"C\" ~ ('[' || remem._chars_unspaced() || ']')"
@@ -121,15 +121,15 @@ def test_every_unspaced_character_belongs_to_a_word(db: Connection) -> None:
     assert {row[0] for row in rows} - excluded <= word
 
 
-def test_a_long_lexeme_becomes_a_hash(db: Connection) -> None:
+def test_a_long_lexeme_becomes_a_hash(file_db: Connection) -> None:
     long, short = "9" * 257, "9" * 256
     expected = "h:" + hashlib.sha256(long.encode()).hexdigest()
-    assert set(lexemes(db, f"{long} {short}")) == {expected, short}
+    assert set(lexemes(file_db, f"{long} {short}")) == {expected, short}
 
 
-def test_sixty_thousand_distinct_tokens_are_all_analysed(db: Connection) -> None:
+def test_sixty_thousand_distinct_tokens_are_all_analysed(file_db: Connection) -> None:
     text = " ".join(f"{number:x}z" for number in range(60_000))
-    assert len(lexemes(db, text, "simple")) == 60_000
+    assert len(lexemes(file_db, text, "simple")) == 60_000
 
 
 @pytest.mark.parametrize("unit", ["retry ", "a_b ", "Привет ", "漢字仮名", "x/", "x"])
@@ -145,36 +145,38 @@ def test_two_megabytes_are_analysed_up_to_the_limit(db: Connection, unit: str) -
 
 
 def test_the_analysis_does_not_depend_on_the_locale(
-    db: Connection, c_locale_db: Connection
+    file_db: Connection, c_locale_db: Connection
 ) -> None:
     for text in [*WRITTEN, "ERR_4071 in src/net/tls.rs", "Élan-Vital ΟΔΟΣ.ΜΟΥ"]:
-        assert lexemes(db, text) == lexemes(c_locale_db, text)
+        assert lexemes(file_db, text) == lexemes(c_locale_db, text)
 
 
-def test_all_dictionaries_are_asked_in_order(db: Connection) -> None:
-    rows = db.execute(
+def test_all_dictionaries_are_asked_in_order(file_db: Connection) -> None:
+    rows = file_db.execute(
         "select array_agg(lexeme order by lexeme) from remem._lexemes(%s, %s::regdictionary[])",
         ("the running", ["simple", "english_stem"]),
     ).fetchone()
     assert rows == (["running", "the"],)
-    row = db.execute(
+    row = file_db.execute(
         "select array_agg(lexeme order by lexeme) from remem._lexemes('the running', '{}')"
     ).fetchone()
     assert row == (["running", "the"],)
 
 
-def test_dictionaries_of_a_language(db: Connection) -> None:
-    row = db.execute(
+def test_dictionaries_of_a_language(file_db: Connection) -> None:
+    row = file_db.execute(
         "select remem._language_dictionaries('english')::text[],"
         " remem._language_dictionaries('pg_catalog.german')::text[]"
     ).fetchone()
     assert row == (["english_stem"], ["german_stem"])
 
 
-def test_a_chain_of_three_dictionaries_reaches_the_last(db: Connection) -> None:
+def test_a_chain_of_three_dictionaries_reaches_the_last(file_db: Connection) -> None:
     """`passing` hands every word on, as an ispell or synonym dictionary does."""
-    db.execute("create text search dictionary public.passing (template = simple, accept = false)")
-    row = db.execute(
+    file_db.execute(
+        "create text search dictionary public.passing (template = simple, accept = false)"
+    )
+    row = file_db.execute(
         "select array_agg(lexeme) from remem._lexemes('running', %s::regdictionary[])",
         (["public.passing", "public.passing", "public.passing", "english_stem"],),
     ).fetchone()
@@ -182,9 +184,9 @@ def test_a_chain_of_three_dictionaries_reaches_the_last(db: Connection) -> None:
 
 
 @pytest.mark.parametrize("language", ["klingon", "", "pg_catalog.klingon", "english; drop"])
-def test_an_unknown_language_is_an_invalid_argument(db: Connection, language: str) -> None:
+def test_an_unknown_language_is_an_invalid_argument(file_db: Connection, language: str) -> None:
     with pytest.raises(psycopg.Error) as refused:
-        db.execute("select remem._language_dictionaries(%s)", (language,))
+        file_db.execute("select remem._language_dictionaries(%s)", (language,))
     assert refused.value.sqlstate == "RM001"
     assert "pg_ts_config" in (refused.value.diag.message_hint or "")
 
@@ -199,8 +201,8 @@ def test_an_unknown_language_is_an_invalid_argument(db: Connection, language: st
         (None, None, None, None, None, None),
     ],
 )
-def test_document_text_is_the_same_in_python(db: Connection, memory: tuple[Any, ...]) -> None:
-    row = db.execute(
+def test_document_text_is_the_same_in_python(file_db: Connection, memory: tuple[Any, ...]) -> None:
+    row = file_db.execute(
         "select remem._document_text(%s, %s, %s, %s, %s::text[], %s::text[])", memory
     ).fetchone()
     assert row == (document_text(*memory),)

@@ -35,3 +35,26 @@ def owner(server: Server, name: str) -> Iterator[Connection]:
     """The owner's connection, in autocommit."""
     with psycopg.connect(server.owner_dsn(name), autocommit=True) as conn:
         yield conn
+
+
+@contextmanager
+def indexes_last(db: Connection, *tables: str) -> Iterator[None]:
+    """Without the indexes beside the keys while the block fills the tables; built after it."""
+    later = db.execute(
+        """
+        select c.oid::regclass::text, pg_get_indexdef(c.oid)
+        from pg_index i join pg_class c on c.oid = i.indexrelid
+        where i.indrelid in (select ('remem.' || t)::regclass from unnest(%s::text[]) t)
+          and not exists (select from pg_constraint k where k.conindid = i.indexrelid)
+        """,
+        [list(tables)],
+    ).fetchall()
+    for name, _ in later:
+        db.execute(f"drop index {name}".encode())
+    yield
+    db.execute("set maintenance_work_mem = '256MB'")
+    for name, definition in later:
+        # Half the time to build; what a scan costs does not depend on it.
+        quick = " with (ef_construction = 32)" if name.endswith("hnsw_idx") else ""
+        db.execute((definition + quick).encode())
+    db.execute("reset maintenance_work_mem")

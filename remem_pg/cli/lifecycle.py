@@ -175,7 +175,7 @@ def supersede(
 ) -> int | None:
     """Say that one memory takes the place of another."""
     memory = open_memory(settings)
-    ids = [_id_of(settings, memory, name, by_ref) for name in (old, new)]
+    ids = [id_of(settings, memory, name, by_ref) for name in (old, new)]
     return _told(settings, memory.supersede(ids[0], ids[1], reason))
 
 
@@ -222,7 +222,7 @@ def _key(name: str, by_ref: bool) -> dict[str, Any]:
     return {"ref": name}
 
 
-def _id_of(settings: Settings, memory: Remem, name: str, by_ref: bool) -> UUID:
+def id_of(settings: Settings, memory: Remem, name: str, by_ref: bool) -> UUID:
     """The id of a memory that is named by id or ref."""
     key = _key(name, by_ref)
     if "memory_id" in key:

@@ -68,7 +68,7 @@ def put_topic(
 ) -> int | None:
     """Put a topic into the catalog; a second time it replaces what was said of it."""
     said = {"aliases": alias, "tags": tag, "summary": summary, "importance": importance}
-    topic_id = open_memory(settings).put_topic(title, unresolved=unresolved, **said)
+    topic_id = open_memory(settings, create=True).put_topic(title, unresolved=unresolved, **said)
     if settings.json:
         print_json({"workspace": settings.workspace, "topic_id": topic_id, "title": title})
     else:
@@ -181,7 +181,7 @@ def put_route(
     everywhere: Annotated[bool, typer.Option("--all", help="For all workspaces.")] = False,
 ) -> int | None:
     """Say how questions of a kind are answered; a second time it replaces what it said."""
-    memory = open_memory(settings)
+    memory = open_memory(settings, create=True)
     where = None if everywhere else memory.workspace_name
     memory.put_route(
         kind,

@@ -125,7 +125,7 @@ def remember(
         "on_conflict": on_conflict,
     }
     given = {key: value for key, value in fields.items() if value not in (None, False, [])}
-    stored = open_memory(settings).remember(text, **given)
+    stored = open_memory(settings, create=True).remember(text, **given)
     if settings.json:
         print_json(stored)
         return None

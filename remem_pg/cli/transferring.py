@@ -109,7 +109,7 @@ def is_export(first: bytes) -> bool:
 
 def import_export(settings: Settings, stream: IO[bytes], total: int | None, on_error: str) -> int:
     """Takes what ``remem export`` wrote: all of it, or with ``report`` what is not refused."""
-    memory = open_memory(settings)
+    memory = open_memory(settings, create=True)
     started = time.monotonic()
     with Progress(settings, "importing", total) as advance:
         read = 0

@@ -1507,6 +1507,8 @@ CREATE FUNCTION remem._text_fingerprint(speaker text, body text) RETURNS bytea L
 
 CREATE FUNCTION remem._text_index(workspace remem.workspace) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
+CREATE FUNCTION remem._text_limit() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
 CREATE FUNCTION remem._time_hint(folded text, at timestamp with time zone, OUT time_from timestamp with time zone, OUT time_to timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET "TimeZone" TO 'UTC';
 
 CREATE FUNCTION remem._topic_heir(workspace text, scope text, scope_ref text, title text, OUT importance real, OUT unresolved boolean, OUT freshness text, OUT memory_no bigint) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_seqscan TO 'off';

@@ -126,7 +126,7 @@ begin
       return;
     end if;
     v_texts := v_texts || case jsonb_typeof(options -> 'expanded')
-      when 'array' then array(select left(e, 2000) from jsonb_array_elements_text(options -> 'expanded') e limit 8)
+      when 'array' then array(select left(e, 2000) from jsonb_array_elements_text(remem._list_of(options -> 'expanded')) e limit 8)
       when 'string' then array_remove(array[remem._statement(left(query, 2000))], null)
       else '{}' end;
     v_vectors := remem._server_embed(array(

@@ -125,14 +125,7 @@ class AsyncRecallMethods(AsyncCarries):
         scope: Scope | Mapping[str, Any] | None = None,
         **options: Any,
     ) -> list[RecallResult]:
-        """Several questions in one call: a result for each, in their order.
-
-        ``where``, ``scope`` and ``options`` are those of ``recall`` and hold for every question.
-        The server's pipeline alone answers: no hooks, no second look, no cache. More than a
-        hundred questions are asked a hundred at a time. A result without hits has every degraded
-        state of its call, since the server says them once. Raises InvalidArgument and
-        UnknownOption for wrong arguments; a model that fails never raises.
-        """
+        """Several questions in one call, a result for each; see ``Remem.recall_many``."""
         from remem_pg import recall_many_flow
 
         options |= {"where": where, "scope": scope}
@@ -141,13 +134,7 @@ class AsyncRecallMethods(AsyncCarries):
     async def render(
         self, hits: Iterable[Hit], format: Format = "compact", budget_bytes: int = 4000
     ) -> str:
-        """Hits as a text of at most ``budget_bytes`` bytes of UTF-8; '' for none.
-
-        ``compact``: by kind, a line a hit. ``verbose``: with scores, sources and dates. ``json``:
-        ``{"hits": [...], "omitted": n}``. Long texts are shortened, the last ranks left out and
-        counted. Raises InvalidArgument for another format, fewer than 40 bytes, more than 10,000
-        hits.
-        """
+        """Hits as a text of at most ``budget_bytes`` bytes; see ``Remem.render``."""
         call = recall_calls.render(self._session.workspace, hits, format, budget_bytes)
         return await self._call(call)
 
@@ -167,14 +154,7 @@ class AsyncRecallMethods(AsyncCarries):
         weights: Mapping[str, float] | None = None,
         keywords: Sequence[str] = (),
     ) -> None:
-        """Says how questions of a kind (or ``general``) are answered in one workspace, or in all
-        when ``workspace`` is None; a second time it replaces what it said. For administrators.
-
-        ``arms``: vector, lexical, pointer, phrase, attribute, fusion. ``pool``: the kind whose
-        pinned and important memories are tried first, then ``fallback_pools``. ``graph_depth``: 0
-        follows no links. ``weights``: over the defaults. ``keywords``: words of a question that
-        hint at the kind. Raises InvalidArgument and NoAccess.
-        """
+        """Says how questions of a kind are answered; see ``Remem.put_route``."""
         await self._call(
             recall_calls.put_route(
                 workspace, kind, arms, pool, fallback_pools, graph_depth, weights, keywords
@@ -190,18 +170,11 @@ class AsyncRecallMethods(AsyncCarries):
         weight: float = 1.0,
         provenance: Provenance = "verified",
     ) -> bool:
-        """Links two current memories by their ids; says whether anything changed.
-
-        Recall follows derived_from, supersedes, part_of, member_of, contains, contained_by, scoped
-        and related in both directions; contradicts, conflicts_with, not_conflict and compatible
-        are kept. ``weight`` lies between 0 and 1. Raises NotFound for an id that is no current
-        memory here, InvalidArgument for links across scopes and to itself.
-        """
+        """Links two current memories, says whether anything changed; see ``Remem.relate``."""
         return await self._call(
             recall_calls.relate(self._session.workspace, src, dst, kind, weight, provenance)
         )
 
     async def unrelate(self, src: UUID | str, dst: UUID | str, kind: str | None = None) -> bool:
-        """Takes the link from ``src`` to ``dst`` back, of one kind or (None) of every kind; says
-        whether there was one. Raises NotFound for an id that is no memory here."""
+        """Takes a link back, says whether there was one; see ``Remem.unrelate``."""
         return await self._call(recall_calls.unrelate(self._session.workspace, src, dst, kind))

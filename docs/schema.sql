@@ -1143,6 +1143,8 @@ CREATE FUNCTION remem._lexeme_limit() RETURNS integer LANGUAGE sql IMMUTABLE PAR
 
 CREATE FUNCTION remem._lexemes(text, dictionaries regdictionary[]) RETURNS TABLE(lexeme text, tf integer, extra boolean) LANGUAGE plpgsql STABLE STRICT ROWS 30 PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
+CREATE FUNCTION remem._list_of(value jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
 CREATE FUNCTION remem._lock_all_names(workspace text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._lock_entry(workspace text, entry_hash bytea, wait boolean) RETURNS boolean LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
@@ -1348,7 +1350,7 @@ CREATE FUNCTION remem._query_terms(workspace text, query text, dictionaries regd
 
 CREATE FUNCTION remem._query_vector(space remem.embedding_space, query text, query_embedding real[], options jsonb, OUT vector real[], OUT more jsonb, OUT degraded text[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._raise(code text, detail jsonb DEFAULT '{}'::jsonb, hint text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._raise(code text, detail jsonb DEFAULT '{}'::jsonb, hint text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._read_import(workspace remem.workspace, space remem.embedding_space, dictionaries regdictionary[], keys text[], record jsonb, embedding real[], item_no integer, max_source_class text) RETURNS remem._import_memory LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1509,6 +1511,8 @@ CREATE FUNCTION remem._text_array(value jsonb) RETURNS text[] LANGUAGE sql IMMUT
 CREATE FUNCTION remem._text_fingerprint(speaker text, body text) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._text_index(workspace remem.workspace) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+
+CREATE FUNCTION remem._text_limit() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION remem._time_hint(folded text, at timestamp with time zone, OUT time_from timestamp with time zone, OUT time_to timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET "TimeZone" TO 'UTC';
 

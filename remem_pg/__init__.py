@@ -12,6 +12,7 @@ from remem_pg.version import __version__
 
 if TYPE_CHECKING:
     from remem_pg.async_client import AsyncRemem
+    from remem_pg.catalog_models import Route, Topic
     from remem_pg.client import Remem
     from remem_pg.context.markdown import MarkdownProvider
     from remem_pg.context.plan import Plan, PlannerRequest
@@ -119,6 +120,7 @@ __all__ = [
     "Remem",
     "RememError",
     "Reranker",
+    "Route",
     "Scope",
     "ServerExhausted",
     "ServerUnavailable",
@@ -127,6 +129,7 @@ __all__ = [
     "SynthesisRequest",
     "TenantNotSet",
     "TextRefused",
+    "Topic",
     "Trace",
     "UnknownOption",
     "UnknownSpace",
@@ -141,6 +144,8 @@ __all__ = [
 _HOME = {
     "AsyncRemem": "remem_pg.async_client",
     "Remem": "remem_pg.client",
+    "Route": "remem_pg.catalog_models",
+    "Topic": "remem_pg.catalog_models",
     "ContextResult": "remem_pg.context.result",
     "ContextSettings": "remem_pg.context.settings",
     "FunctionProvider": "remem_pg.context.provider",

@@ -40,6 +40,18 @@ def activate_space(space: str, workspace: str | None) -> Call[SpaceInfo]:
     )
 
 
+def drop_space(space: str, workspace: str | None) -> Call[str]:
+    """Drops a space, or clears away what one workspace left in it; says what became of it."""
+    return build(
+        "drop_space",
+        {
+            "space": ("text", checks.text(space, "space")),
+            "workspace": ("text", optional_text(workspace, "workspace")),
+        },
+        lambda reply: str(reply.value()),
+    )
+
+
 def current_space(workspace: str | None) -> Call[SpaceInfo]:
     """The space a workspace uses (None or not created yet: the default)."""
     return build(

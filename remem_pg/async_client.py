@@ -38,6 +38,7 @@ from remem_pg.models import (
     Version,
 )
 from remem_pg.operations_methods import AsyncOperationsMethods
+from remem_pg.recall_methods import AsyncRecallMethods
 from remem_pg.reembed_methods import AsyncReembedMethods
 from remem_pg.result_cache import ResultCache, Tiers
 from remem_pg.tenancy import AsyncTenancyMethods
@@ -62,6 +63,7 @@ Refs = list[MemoryRef]
 
 class AsyncRemem(
     AsyncContextMethods,
+    AsyncRecallMethods,
     AsyncLifecycleMethods,
     AsyncReembedMethods,
     AsyncTenancyMethods,

@@ -78,11 +78,7 @@ class AsyncBulkMethods(AsyncCarries):
         batch_size: int = 500,
         on_batch: Callable[[BulkReport], Any] | None = None,
     ) -> BulkReport:
-        """As ``remember_many`` for any number of items, read one batch at a time.
-
-        Keeps counts and the first thousand refusals instead of every result; ``on_batch`` is
-        called with them after each batch. With ``abort`` nothing is committed before the end.
-        """
+        """As ``remember_many`` for any number of items; see ``Remem.remember_stream``."""
         return await self._do(
             remember_flow.remember_stream(self._session, items, on_error, batch_size, on_batch)
         )
@@ -94,12 +90,7 @@ class AsyncBulkMethods(AsyncCarries):
         vectors: bool = False,
         forgotten: bool | None = None,
     ) -> ExportReport:
-        """Writes the whole workspace, as it is at one moment, as JSON lines.
-
-        ``write`` is called with each line, without an end of line. ``vectors``: those of the
-        current space too. ``forgotten``: what is forgotten, which needs the level write; None:
-        where the role may.
-        """
+        """Writes the whole workspace as JSON lines; see ``Remem.export``."""
         from remem_pg import transfer
 
         return await self._do(transfer.export(self._session, write, vectors, forgotten))
@@ -110,12 +101,7 @@ class AsyncBulkMethods(AsyncCarries):
         on_error: OnError = "abort",
         on_batch: Callable[[ImportReport], Any] | None = None,
     ) -> ImportReport:
-        """Takes the lines of an export into this workspace, in one transaction.
-
-        Ids and times stay. What is here already is left as it is; what was forgotten, superseded
-        or purged here does not come back, and the report counts it. A file that was cut off, or
-        holds what only a later version knows, is refused whole.
-        """
+        """Takes the lines of an export, in one transaction; see ``Remem.import_records``."""
         from remem_pg import transfer
 
         return await self._do(transfer.import_records(self._session, lines, on_error, on_batch))

@@ -37,6 +37,7 @@ from remem_pg.models import (
     Version,
 )
 from remem_pg.operations_methods import OperationsMethods
+from remem_pg.recall_methods import RecallMethods
 from remem_pg.reembed_methods import ReembedMethods
 from remem_pg.result_cache import ResultCache, Tiers
 from remem_pg.tenancy import TenancyMethods
@@ -61,6 +62,7 @@ Refs = list[MemoryRef]
 
 class Remem(
     ContextMethods,
+    RecallMethods,
     LifecycleMethods,
     ReembedMethods,
     TenancyMethods,

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from remem_pg import calls, checks
 from remem_pg.calls import Reply
+from remem_pg.catalog_models import Topic
 from remem_pg.errors import UnknownOption
 from remem_pg.models import Memory
 from remem_pg.vector import Vector
@@ -106,6 +107,31 @@ def put_topic(workspace: str, fields: Mapping[str, Any]) -> calls.Call[UUID]:
     """A topic in the catalog; answers its id."""
     arguments = _described(workspace, fields, TOPIC)
     return calls.build("put_topic", arguments, lambda reply: UUID(str(reply.value())))
+
+
+def list_topics(workspace: str, after: UUID | str | None, limit: int) -> calls.Call[list[Topic]]:
+    """A page of the catalog's topics."""
+    arguments: dict[str, tuple[str, Any]] = {
+        "workspace": ("text", checks.text(workspace, "workspace")),
+        "after": ("uuid", None if after is None else checks.identifier(after, "after")),
+        "limit": ("integer", checks.integer(limit, "limit")),
+    }
+    return calls.build(
+        "list_topics",
+        arguments,
+        lambda reply: [Topic.from_row(row) for row in reply.rows],
+        read=True,
+    )
+
+
+def drop_topic(workspace: str, topic_id: UUID | str, source: str | None) -> calls.Call[bool]:
+    """A topic out of the catalog, or what one source said of it; whether there was one."""
+    arguments: dict[str, tuple[str, Any]] = {
+        "workspace": ("text", checks.text(workspace, "workspace")),
+        "topic_id": ("uuid", checks.identifier(topic_id, "topic_id")),
+        "source": ("text", calls.optional_text(source, "source")),
+    }
+    return calls.build("drop_topic", arguments, _any)
 
 
 def put_provider(workspace: str, fields: Mapping[str, Any]) -> calls.Call[None]:

@@ -49,6 +49,8 @@ class Embedder:
         self._resolved = False
         self.again_at: float | None = None
         """The moment (monotonic) from when a model that could not be had is tried again."""
+        self.late = False
+        """Whether somebody who waited for the model to be loaded gave up."""
         self._lock = threading.Lock()
         self._logged: set[str] = set()
         self.cache: EmbeddingCache[list[Vector | None]] = EmbeddingCache()
@@ -60,12 +62,22 @@ class Embedder:
         logged, and asked for again after half a minute.
         """
         with self._lock:
-            due = self.again_at is not None and time.monotonic() >= self.again_at
-            if not self._resolved or due:
+            if not self.ready:
                 self.again_at = None
                 self._resolve()
                 self._resolved = True
         return self.fingerprint
+
+    @property
+    def ready(self) -> bool:
+        """Whether ``prepare`` answers at once: the model is loaded, or is not to be had now."""
+        due = self.again_at is not None and time.monotonic() >= self.again_at
+        return self._resolved and not due
+
+    @property
+    def loading(self) -> bool:
+        """Whether somebody is loading the model just now."""
+        return self._lock.locked()
 
     def model(self) -> EmbeddingModel | None:
         """The model itself, found now if need be; None without one."""

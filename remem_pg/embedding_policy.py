@@ -10,6 +10,7 @@ from typing import Any
 from remem_pg import admin_calls, calls
 from remem_pg.embedder import HASH_BACKEND, document_text
 from remem_pg.errors import Conflict, InvalidArgument, NoAccess, UnknownSpace
+from remem_pg.models import SpaceInfo
 from remem_pg.steps import Decision, Flow, InTransaction, Run, Session, Together, Work
 
 MISMATCH_SECONDS = 30.0
@@ -21,8 +22,9 @@ def decide(session: Session, *, writing: bool) -> Flow[Decision]:
 
     Same fingerprint: the client embeds. Otherwise an empty workspace is moved to the client's
     model, when the caller chose it or the space is the built-in default, and the role may. A
-    workspace that has memories is never touched: the server embeds (hash) or the search is
-    lexical, and results say ``space_mismatch``; that is looked at again after half a minute.
+    workspace that has memories is never touched: the server embeds (hash, or the model in the
+    database) or the search is lexical, and results say ``space_mismatch``; that is looked at again
+    after half a minute.
     """
     known = session.decision
     if known is not None and (known.until is None or time.monotonic() < known.until):
@@ -48,13 +50,20 @@ def decide(session: Session, *, writing: bool) -> Flow[Decision]:
         session.workspace,
         space.name,
         session.embedder.descriptor.get("name"),
-        "the server embeds"
-        if space.backend == HASH_BACKEND
-        else "searching by words only; open the client with the model of the workspace",
+        _instead(session, space),
     )
     until = time.monotonic() + MISMATCH_SECONDS
     session.decision = Decision(degraded=("space_mismatch",), until=until)
     return session.decision
+
+
+def _instead(session: Session, space: SpaceInfo) -> str:
+    """What happens where the client's model is not that of the workspace."""
+    if space.backend == HASH_BACKEND:
+        return "the server embeds"
+    if space.fingerprint == session.handshake.server_model:
+        return "the model in the database embeds questions; open the client with it to write"
+    return "searching by words only; open the client with the model of the workspace"
 
 
 def _adopt(session: Session, fingerprint: str) -> Flow[bool]:

@@ -348,7 +348,8 @@ class ForgetReport(_Record):
 
 @dataclass(frozen=True, slots=True)
 class DropReport(_Record):
-    """What ``drop_workspace`` deleted; ``remaining`` counts the rows that tables still have."""
+    """What ``drop_workspace`` deleted; ``remaining`` counts the rows that tables still have, no
+    further than a batch."""
 
     done: bool = False
     deleted: int = 0

@@ -105,7 +105,7 @@ def _search(
     texts = _expanded_texts(options)
     for attempt in (0, 1):
         vector, sent, degraded = given, dict(options), []
-        if (given is None or texts) and _wants_vector(options):
+        if (given is None or texts) and wants_vector(options):
             decision = yield from decide(session, writing=False)
             degraded = [] if given is not None else list(decision.degraded)
             if decision.space is not None and given is None:
@@ -143,7 +143,8 @@ def _search(
     raise AssertionError("unreachable: the second attempt returns or raises")
 
 
-def _wants_vector(options: Mapping[str, Any]) -> bool:
+def wants_vector(options: Mapping[str, Any]) -> bool:
+    """Whether an arm of this recall compares vectors."""
     arms = options.get("arms")
     return options.get("mode") != "lexical" and (not arms or "vector" in arms or "fusion" in arms)
 

@@ -132,11 +132,12 @@ class Decision:
 
 @dataclass(slots=True)
 class Handshake:
-    """Whether the database was found to be one this client can talk to, and whether it is in
-    strict mode; shared by siblings."""
+    """Whether the database was found to be one this client can talk to, whether it is in strict
+    mode, and the fingerprint of the model in it, if any; shared by siblings."""
 
     done: bool = False
     strict: bool = False
+    server_model: str | None = None
 
 
 @dataclass(slots=True)
@@ -193,6 +194,7 @@ def after_handshake(handshake: Handshake, flow: Flow[T]) -> Flow[T]:
                 hint=f"pip install --upgrade remem-pg (the database has {found.version})",
             )
         handshake.strict = found.details.get("tenant_mode") == "strict"
+        handshake.server_model = (found.details.get("server_model") or {}).get("fingerprint")
         handshake.done = True
     return (yield from flow)
 

@@ -87,11 +87,7 @@ class AsyncTenancyMethods(AsyncCarries):
     """The methods of ``AsyncRemem``."""
 
     async def set_language(self, language: str) -> bool:
-        """Sets the language of this workspace; says whether that changed anything.
-
-        What is written from now on is analysed by it; ``reindex_text`` does the same for what is
-        there, and until then recall is ``degraded`` by ``analyser_mix``.
-        """
+        """Sets the language of this workspace; see ``Remem.set_language``."""
         return await self._call(admin_calls.set_language(self._session.workspace, language))
 
     async def reindex_text(
@@ -101,12 +97,7 @@ class AsyncTenancyMethods(AsyncCarries):
         progress: Callable[[float, int], None] | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> ReindexReport:
-        """Analyses the memories anew that another language or version analysed.
-
-        ``budget``: seconds after which the rest is left to the next run; None: until done. Recall
-        and writers go on meanwhile. ``progress`` is called with the part that is done (0 to 1) and
-        the memories done by this run; ``stop`` is asked between calls.
-        """
+        """Analyses anew what another language or version analysed; see ``Remem.reindex_text``."""
         from remem_pg import reindex_flow
 
         flow = reindex_flow.reindex_text(self._session, budget, progress=progress, stop=stop)

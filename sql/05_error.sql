@@ -22,9 +22,9 @@ as $$
 $$;
 comment on function remem._error_catalog() is 'Every error code with its constant message.';
 
--- Called by everything that refuses. Never returns.
+-- Called by everything that refuses. Never returns. A worker's error comes whole to whoever asked.
 create or replace function remem._raise(code text, detail jsonb default '{}', hint text default null) returns void
-language plpgsql stable
+language plpgsql stable parallel safe
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare

@@ -155,8 +155,9 @@ language plpgsql stable security definer set search_path = pg_catalog, remem, pg
 as $body$
 begin
   perform remem._authorize_any();
+  perform remem._check_length('text', hash_embed.text, remem._text_limit(), null);
   return remem._hash_embed(hash_embed.text);
 end
 $body$;
 comment on function remem.hash_embed(text) is
-  'Embeds a text with the built-in hash model remem-local-hash-v1: 384 values, unit length.';
+  'Embeds a text with the built-in hash model remem-local-hash-v1: 384 values, unit length; a text without features has zeros alone. At most 10 MiB, as the body of a memory: RM003.';

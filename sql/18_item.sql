@@ -14,6 +14,12 @@ end
 $$;
 comment on function remem._check_length(text, text, int, int) is 'Refuses a text over its limit in bytes.';
 
+-- What a memory may hold, and what may be embedded.
+create or replace function remem._text_limit() returns int
+language sql immutable parallel safe
+return 10485760;
+comment on function remem._text_limit() is 'Bytes of the longest text that is stored or embedded.';
+
 -- A value out of a closed list, or RM001.
 create or replace function remem._check_member(argument text, value text, valid text[], item_no int) returns void
 language plpgsql stable
@@ -100,12 +106,12 @@ begin
     perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'body'), 'A memory needs a body');
   end if;
   -- Nearly every item is within its limits: one look says so, and only the others are told by which they are not.
-  if octet_length(item.body) > 10485760 or greatest(octet_length(item.title), octet_length(item.summary)) > 65536
+  if octet_length(item.body) > remem._text_limit() or greatest(octet_length(item.title), octet_length(item.summary)) > 65536
       or greatest(octet_length(item.ref), octet_length(item.scope_ref), octet_length(item.session_ref), octet_length(item.topic_key),
         octet_length(item.speaker)) > 500
       or greatest(octet_length(item.subject), octet_length(item.attribute)) > 2000 or octet_length(item.source_ref) > 4000
       or octet_length(item.metadata::text) > 1048576 then
-    perform remem._check_length('body', item.body, 10485760, item_no);
+    perform remem._check_length('body', item.body, remem._text_limit(), item_no);
     perform remem._check_length('title', item.title, 65536, item_no);
     perform remem._check_length('summary', item.summary, 65536, item_no);
     perform remem._check_length('ref', item.ref, 500, item_no);

@@ -181,7 +181,7 @@ end
 $$;
 comment on function remem.remember(text, text, text, text, text, text, text[], text[], text, text, text, text, text, text,
   text, real, real, boolean, boolean, text, int, text, timestamptz, timestamptz, timestamptz, text[], jsonb, real[], text, text) is
-  'Stores one memory and says what became of it: created, unchanged (the ref has this content), new_version (the ref had other content, which is superseded) or merged (an equal text without a ref is there). embedding is a vector of the workspace''s current space; space may name the model that made it, so that another one is refused. What was forgotten, corrected, superseded or purged is not written again by saying it again: the outcome is then forgotten, superseded or purged, and on_conflict rewrite writes it all the same.';
+  'Stores one memory and says what became of it: created, unchanged (the ref has this content), new_version (the ref had other content, which is superseded) or merged (an equal text is there, and the item has no ref of its own: the row stays as it is, gets the vector it lacked, and its provenance.also takes the source_ref and source_class in; nothing else of the item is kept). embedding is a vector of the workspace''s current space; space may name the model that made it, so that another one is refused. What was forgotten, corrected, superseded or purged is not written again by saying it again: the outcome is then forgotten, superseded or purged, and on_conflict rewrite writes it all the same.';
 
 create or replace function remem.remember_many(workspace text, items jsonb, on_error text default 'abort')
 returns setof remem.memory_ref

@@ -153,6 +153,7 @@ declare
   v_table name;
   v_rows bigint;
   v_room bigint := "limit";
+  v_most bigint := greatest("limit", 1000);
   v_report remem.drop_report;
 begin
   perform remem._authorize(workspace, 'admin');
@@ -171,7 +172,8 @@ begin
       v_room := v_room - v_rows;
       v_report.deleted := v_report.deleted + v_rows;
     end if;
-    execute format('select count(*) from remem.%I where workspace = $1', v_table) into v_rows using workspace;
+    -- No further than a batch goes: whole counts after each would read a large workspace once for every batch.
+    execute format('select count(*) from (select from remem.%I where workspace = $1 limit $2) r', v_table) into v_rows using workspace, v_most;
     if v_rows > 0 then
       v_report.remaining := v_report.remaining || jsonb_build_object(v_table, v_rows);
       v_report.done := false;
@@ -181,7 +183,7 @@ begin
 end
 $$;
 comment on function remem.drop_workspace(text, int) is
-  'Deletes everything of a workspace, at most `limit` rows a call: repeat until done is true. remaining counts what each table still has, so an empty one proves that nothing is left. Recall knows the workspace no more from the first call on. Grants stay: revoke_access takes them back.';
+  'Deletes everything of a workspace, at most `limit` rows a call: repeat until done is true. remaining counts what each table still has, no further than `limit` or 1000 rows, so an empty one proves that nothing is left. Recall knows the workspace no more from the first call on. Grants stay: revoke_access takes them back.';
 
 -- Every table with rows of a workspace; memories last but for what belongs to them. Grants are the database's.
 create or replace function remem._workspace_tables() returns setof name

@@ -169,16 +169,24 @@ create or replace function remem.version() returns jsonb
 language plpgsql stable security definer
 set search_path = pg_catalog, remem, pg_temp
 as $$
+declare
+  v_model jsonb;
 begin
   perform remem._authorize_any();
+  begin
+    v_model := remem._server_model();
+  exception when others then  -- another's function, and no client gets further than this call
+    v_model := null;
+  end;
   return jsonb_build_object(
     'version', (select s.value from remem.setting s where s.name = 'version'),
     'compatibility', (select s.value::int from remem.setting s where s.name = 'compatibility'),
     'migrations', (select jsonb_agg(m.name order by m.version) from remem.schema_migration m),
     'postgres', current_setting('server_version'),
     'pgvector', (select e.extversion from pg_extension e where e.extname = 'vector'),
-    'tenant_mode', (select s.value from remem.setting s where s.name = 'tenant_mode'));
+    'tenant_mode', (select s.value from remem.setting s where s.name = 'tenant_mode'),
+    'server_model', case when v_model is not null then jsonb_build_object('name', v_model -> 'name', 'fingerprint', remem._fingerprint(v_model)) end);
 end
 $$;
 comment on function remem.version() is
-  'What is installed: version, compatibility number (clients run on the numbers they know), migrations, Postgres, pgvector, tenant mode.';
+  'What is installed: version, compatibility number (clients run on the numbers they know), migrations, Postgres, pgvector, tenant mode, the model in the database (null: none).';

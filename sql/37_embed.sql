@@ -83,11 +83,12 @@ begin
   if text is null then
     return null;
   end if;
+  perform remem._check_length('text', embed.text, remem._text_limit(), null);
   return array(select v from unnest(remem._embed(array[text], role)) v);
 end
 $$;
 comment on function remem.embed(text, text) is
-  'Embeds a text with the neural model in the database, with the prompt that the model wants in front of a question (role query) or of what is searched (role document). Only where an administrator has installed one (remem install-plpython); RM501 elsewhere and where the model fails. The first call of a session loads the model, which takes a second and 200 MB.';
+  'Embeds a text with the neural model in the database, with the prompt that the model wants in front of a question (role query) or of what is searched (role document). Only where an administrator has installed one (remem install-plpython); RM501 elsewhere and where the model fails. The first call of a session loads the model, which takes a second and 200 MB. A text has at most 10 MiB: RM003.';
 
 create or replace function remem.embed_many(texts text[], role text default 'document') returns real[]
 language plpgsql stable security definer
@@ -102,6 +103,7 @@ begin
     perform remem._raise('RM001', jsonb_build_object('argument', 'texts', 'got', cardinality(texts), 'limit', 1000),
       'A list of at most 1000 texts, none null');
   end if;
+  perform remem._check_length('texts', t.text, remem._text_limit(), null) from unnest(texts) t (text);
   return remem._embed(texts, role);
 end
 $$;
@@ -124,7 +126,7 @@ begin
       return;
     end if;
     v_texts := v_texts || case jsonb_typeof(options -> 'expanded')
-      when 'array' then array(select left(e, 2000) from jsonb_array_elements_text(options -> 'expanded') e limit 8)
+      when 'array' then array(select left(e, 2000) from jsonb_array_elements_text(remem._list_of(options -> 'expanded')) e limit 8)
       when 'string' then array_remove(array[remem._statement(left(query, 2000))], null)
       else '{}' end;
     v_vectors := remem._server_embed(array(

@@ -119,6 +119,13 @@ end
 $$;
 comment on function remem._check_number(text, jsonb, numeric, numeric) is 'Refuses what is no number of a range.';
 
+-- A JSON list, and an empty one for anything else. Postgres may work a subquery out before the condition that stands in
+-- front of it (a parallel plan does), so what is no list must not raise there.
+create or replace function remem._list_of(value jsonb) returns jsonb
+language sql immutable parallel safe
+return case when jsonb_typeof(value) = 'array' then value else '[]' end;
+comment on function remem._list_of(jsonb) is 'A JSON list; an empty one for anything else.';
+
 -- Texts of an expansion (a hypothetical answer, a rewrite) and, in parallel, their vectors; or "statement", our own rewrite.
 create or replace function remem._check_expansion(options jsonb) returns void
 language plpgsql stable
@@ -129,11 +136,11 @@ declare
   v_vectors jsonb := options -> 'expanded_embeddings';
 begin
   if jsonb_typeof(v_texts) <> 'null' and v_texts <> '"statement"' and (jsonb_typeof(v_texts) <> 'array' or jsonb_array_length(v_texts) > 8
-      or exists (select from jsonb_array_elements(v_texts) e where jsonb_typeof(e) <> 'string')) then
+      or exists (select from jsonb_array_elements(remem._list_of(v_texts)) e where jsonb_typeof(e) <> 'string')) then
     perform remem._raise('RM001', '{"argument": "expanded", "limit": 8}', 'A list of at most 8 texts, or "statement"');
   end if;
   if jsonb_typeof(v_vectors) <> 'null' and (jsonb_typeof(v_vectors) <> 'array' or jsonb_array_length(v_vectors) > 8
-      or exists (select from jsonb_array_elements(v_vectors) v where jsonb_typeof(v) <> 'array'
+      or exists (select from jsonb_array_elements(remem._list_of(v_vectors)) v where jsonb_typeof(v) <> 'array'
         or exists (select from jsonb_array_elements(v) n where jsonb_typeof(n) <> 'number'))) then
     perform remem._raise('RM001', '{"argument": "expanded_embeddings", "limit": 8}', 'A list of at most 8 vectors');
   end if;
@@ -151,7 +158,7 @@ begin
     return;
   end if;
   if jsonb_typeof(value) <> 'array'
-     or exists (select from jsonb_array_elements(value) e where jsonb_typeof(e) <> 'string' or (e #>> '{}') <> all (valid)) then
+     or exists (select from jsonb_array_elements(remem._list_of(value)) e where jsonb_typeof(e) <> 'string' or (e #>> '{}') <> all (valid)) then
     perform remem._raise('RM001', jsonb_build_object('argument', argument, 'value', value, 'valid', to_jsonb(valid)),
       'A list out of: ' || array_to_string(valid, ', '));
   end if;
@@ -198,7 +205,7 @@ begin
       perform remem._raise('RM002', jsonb_build_object('option', argument || '.' || v_entry.key, 'valid', '["project", "session", "user"]'::jsonb),
         'Choose out of project, session, user');
     elsif jsonb_typeof(v_entry.value) not in ('string', 'null') and (jsonb_typeof(v_entry.value) <> 'array'
-        or jsonb_array_length(v_entry.value) > 100 or exists (select from jsonb_array_elements(v_entry.value) e where jsonb_typeof(e) <> 'string')) then
+        or jsonb_array_length(v_entry.value) > 100 or exists (select from jsonb_array_elements(remem._list_of(v_entry.value)) e where jsonb_typeof(e) <> 'string')) then
       perform remem._raise('RM001', jsonb_build_object('argument', argument || '.' || v_entry.key, 'value', v_entry.value, 'limit', 100),
         'An owner, or a list of at most 100, such as {"project": "phoenix", "user": ["ann", "ben"]}');
     end if;

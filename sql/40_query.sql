@@ -192,7 +192,7 @@ begin
   prepared.original_lexemes := v_terms.lexemes;
   prepared.idf_mass := v_terms.idf_mass;
   v_expanded := case jsonb_typeof(options -> 'expanded')
-    when 'array' then (select string_agg(left(e, 2000), E'\n') from jsonb_array_elements_text(options -> 'expanded') e)
+    when 'array' then (select string_agg(left(e, 2000), E'\n') from jsonb_array_elements_text(remem._list_of(options -> 'expanded')) e)
     when 'string' then remem._statement(left(query, 2000)) end;
   if v_expanded is not null then
     v_terms := remem._query_terms(v_workspace, concat_ws(E'\n', v_asked, v_expanded), v_dictionaries, prepared.documents, workspace.words_counted, c_cap);

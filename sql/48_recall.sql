@@ -208,7 +208,7 @@ as $$
   select array(
     select a from unnest(case
       when jsonb_typeof(options -> 'arms') = 'array' and jsonb_array_length(options -> 'arms') > 0
-        then array(select x from jsonb_array_elements_text(options -> 'arms') x)
+        then array(select x from jsonb_array_elements_text(remem._list_of(options -> 'arms')) x)
       else route.arms end) a
     where case options ->> 'mode'
       when 'lexical' then a not in ('vector', 'fusion') when 'vector' then a = 'vector' when 'simple' then a = 'vector' else true end)

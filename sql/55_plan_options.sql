@@ -126,7 +126,7 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
 begin
   if jsonb_typeof(value) <> 'array' or jsonb_array_length(value) > 100
-     or exists (select from jsonb_array_elements(value) e where jsonb_typeof(e) <> 'string') then
+     or exists (select from jsonb_array_elements(remem._list_of(value)) e where jsonb_typeof(e) <> 'string') then
     perform remem._raise('RM001', jsonb_build_object('argument', argument, 'got', jsonb_typeof(value), 'limit', 100),
       'A list of at most 100 texts');
   end if;

@@ -12,6 +12,15 @@ import typer
 
 from remem_pg.cli import settings as conf
 from remem_pg.cli.backing_up import backup, restore
+from remem_pg.cli.catalog import (
+    drop_topic,
+    put_route,
+    put_topic,
+    relate,
+    route,
+    topics,
+    unrelate,
+)
 from remem_pg.cli.command import register, run_guarded, silence_stdout
 from remem_pg.cli.contexting import context, plan
 from remem_pg.cli.demo_command import demo
@@ -33,7 +42,7 @@ from remem_pg.cli.lifecycle import (
 from remem_pg.cli.memories import count, get, list_, recall, remember
 from remem_pg.cli.operating import doctor, maintain
 from remem_pg.cli.plpython_commands import install_plpython, uninstall_plpython
-from remem_pg.cli.reembedding import reembed, spaces, worker
+from remem_pg.cli.reembedding import drop_space, reembed, spaces, worker
 from remem_pg.cli.serving import serve, version
 from remem_pg.cli.settings import Settings
 from remem_pg.cli.setup import init, migrate, uninstall
@@ -95,10 +104,17 @@ register(app, "history", history)
 register(app, "pin", pin)
 register(app, "unpin", unpin)
 register(app, "resolve", resolve)
+register(app, "relate", relate)
+register(app, "unrelate", unrelate)
 register(app, "forget", forget)
 register(app, "unforget", unforget)
 register(app, "purge", purge)
 register(app, "drop-workspace", drop_workspace)
+register(app, "topics", topics)
+register(app, "put-topic", put_topic)
+register(app, "drop-topic", drop_topic)
+register(app, "route", route)
+register(app, "put-route", put_route)
 register(app, "import", import_)
 register(app, "export", export)
 register(app, "backup", backup)
@@ -106,6 +122,7 @@ register(app, "restore", restore)
 register(app, "reembed", reembed)
 register(app, "worker", worker)
 register(app, "spaces", spaces)
+register(app, "drop-space", drop_space)
 register(app, "doctor", doctor)
 register(app, "maintain", maintain)
 register(app, "workspaces", workspaces)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from remem_pg.cli.connect import target
+from remem_pg.cli.connect import existing, target
 from remem_pg.cli.output import clean, counted
 from remem_pg.cli.settings import Settings, print_json
 
@@ -27,7 +27,7 @@ def backup(
     """Back up the whole installation, every workspace, with pg_dump; counts stand beside it."""
     from remem_pg import backup as backups
 
-    where = target(settings)
+    where = existing(settings)
     assert where.dsn is not None
     archive = output or Path(f"remem-{datetime.now(UTC):%Y%m%d-%H%M%S}.dump")
     made = backups.backup(where.dsn, archive)

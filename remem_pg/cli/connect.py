@@ -78,6 +78,20 @@ def target(settings: Settings, *, start: bool = True) -> Target:
     return Target(server.start(), True, place)
 
 
+def existing(settings: Settings) -> Target:
+    """The database the options name, for a command that only looks or changes what is there.
+
+    Raises:
+        NotInstalled: there is no embedded server yet; it is not made.
+    """
+    from remem_pg.errors import NotInstalled
+
+    where = target(settings, start=False)
+    if where.dsn is None:
+        raise NotInstalled(f"there is no {where.place} yet")
+    return where
+
+
 @dataclass(frozen=True)
 class _Hold:
     stop: Any
@@ -108,19 +122,48 @@ def _place(dsn: str) -> str:
 
 
 def open_memory(
-    settings: Settings, reranker: str | None = None, *, spec: str | None = None
+    settings: Settings,
+    reranker: str | None = None,
+    *,
+    spec: str | None = None,
+    create: bool = False,
 ) -> Remem:
     """A client for the options, closed when the command ends.
 
-    The embedded server is set up at its first use; a database named by a DSN never is. ``spec``
-    stands in for the option --embedding.
+    Args:
+        settings: the merged options.
+        reranker: as of ``Remem``.
+        spec: stands in for the option --embedding.
+        create: the command writes what is new, so an embedded server that is not there yet is
+            made and set up. A database named by a DSN never is.
+
+    Raises:
+        NotInstalled: there is no embedded server, and the command has nothing to do without one.
     """
+    where = target(settings) if create else existing(settings)
+    assert where.dsn is not None
+    if create and where.embedded:
+        ensure_installed(settings, where.dsn)
+    return _client(settings, where.dsn, reranker, spec)
+
+
+def open_if_there(settings: Settings) -> Remem:
+    """As ``open_memory`` for a command that does without a server: where the embedded one is not
+    there yet, the client finds that nobody answers at its place."""
+    from psycopg.conninfo import make_conninfo
+
+    from remem_pg.embedded import EmbeddedServer
+
+    dsn, place = target(settings, start=False).dsn, EmbeddedServer(settings.data_dir).data_dir
+    # nobody listens in a directory without a server
+    return _client(settings, dsn or make_conninfo(host=str(place)))
+
+
+def _client(
+    settings: Settings, dsn: str, reranker: str | None = None, spec: str | None = None
+) -> Remem:
     from remem_pg.client import Remem
 
-    where = target(settings)
-    assert where.dsn is not None
-    if where.embedded:
-        ensure_installed(settings, where.dsn)
     spec = spec or settings.embedding or AUTO
     if spec == NONE:
         model: Any = None
@@ -131,7 +174,7 @@ def open_memory(
         model = resolve(spec).model
     _show_log(settings)
     workspace = settings.workspace or "default"
-    memory = Remem(where.dsn, workspace=workspace, embedding=model, reranker=reranker)
+    memory = Remem(dsn, workspace=workspace, embedding=model, reranker=reranker)
     settings.resources.append(memory)
     return memory
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from remem_pg.cli import output
-from remem_pg.cli.connect import open_memory
+from remem_pg.cli.connect import open_if_there
 from remem_pg.cli.memories import Where, extra_options, scope_of
 from remem_pg.cli.settings import Settings, print_json
 
@@ -100,7 +100,7 @@ def context(
 def _ready(settings: Settings) -> Remem:
     """A client whose model is loaded: the time limits are for a process that goes on, and here
     the first question would pay for the loading."""
-    memory = open_memory(settings)
+    memory = open_if_there(settings)
     embedder = memory._session.embedder
     if embedder.prepare() is not None:
         embedder.embed(["ready"], query=True)

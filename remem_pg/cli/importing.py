@@ -127,7 +127,7 @@ def _import_lines(
 ) -> int:
     report = Report(done_line=first - 1)
     started = time.monotonic()
-    memory = open_memory(settings)
+    memory = open_memory(settings, create=True)
     with Progress(settings, "importing", total) as advance:
         try:
             if on_error is OnError.rollback:

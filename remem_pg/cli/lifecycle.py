@@ -139,15 +139,37 @@ def purge(
 def drop_workspace(settings: Settings, yes: Yes = False) -> int | None:
     """Delete the workspace with everything in it. There is no way back."""
     memory = open_memory(settings)
-    count = output.counted(memory.count(), "memory", "memories")
-    _sure(settings, yes, f'workspace "{settings.workspace}" with {count}')
+    names = [each.workspace for each in memory.workspaces()]
+    there = settings.workspace in names
+    if there:
+        count = output.counted(memory.count(), "memory", "memories")
+        _sure(settings, yes, f'workspace "{settings.workspace}" with {count}')
+    elif not yes:
+        raise _no_workspace(settings, names)
     report = memory.drop_workspace()
+    # what an interrupted drop has left, or routes that were put first, are in no list
+    if not there and not report.deleted:
+        raise _no_workspace(settings, names)
     if settings.json:
         print_json({"workspace": settings.workspace, "done": report.done, "rows": report.deleted})
     else:
         rows = output.counted(report.deleted, "row", "rows")
         settings.out.print(output.clean(f"Deleted {rows}; nothing is left."), soft_wrap=True)
     return None
+
+
+def _no_workspace(settings: Settings, names: list[str]) -> NotFound:
+    from difflib import get_close_matches
+
+    from remem_pg.errors import NotFound
+
+    near = get_close_matches(settings.workspace or "", names, n=3)
+    meant = "is it one of " + ", ".join(f'"{name}"' for name in near) + "? " if near else ""
+    return NotFound(
+        f'no workspace "{output.shorten(settings.workspace or "", 80)}"',
+        detail={"workspace": settings.workspace, "near": near},
+        hint=f"{meant}remem workspaces lists what there is",
+    )
 
 
 def _sure(settings: Settings, yes: bool, what: str) -> None:
@@ -175,7 +197,7 @@ def supersede(
 ) -> int | None:
     """Say that one memory takes the place of another."""
     memory = open_memory(settings)
-    ids = [_id_of(settings, memory, name, by_ref) for name in (old, new)]
+    ids = [id_of(settings, memory, name, by_ref) for name in (old, new)]
     return _told(settings, memory.supersede(ids[0], ids[1], reason))
 
 
@@ -222,7 +244,7 @@ def _key(name: str, by_ref: bool) -> dict[str, Any]:
     return {"ref": name}
 
 
-def _id_of(settings: Settings, memory: Remem, name: str, by_ref: bool) -> UUID:
+def id_of(settings: Settings, memory: Remem, name: str, by_ref: bool) -> UUID:
     """The id of a memory that is named by id or ref."""
     key = _key(name, by_ref)
     if "memory_id" in key:

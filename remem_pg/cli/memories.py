@@ -125,7 +125,7 @@ def remember(
         "on_conflict": on_conflict,
     }
     given = {key: value for key, value in fields.items() if value not in (None, False, [])}
-    stored = open_memory(settings).remember(text, **given)
+    stored = open_memory(settings, create=True).remember(text, **given)
     if settings.json:
         print_json(stored)
         return None
@@ -180,6 +180,11 @@ def recall(
         str | None,
         typer.Option(metavar="SPEC", help="Look again at the best: late, a directory, a URL."),
     ] = None,
+    render: Annotated[
+        str | None,
+        typer.Option(metavar="FORMAT", help="As a text for a prompt: compact, verbose or json."),
+    ] = None,
+    budget: Annotated[int, typer.Option(help="Bytes of that text at most.")] = 4000,
     explain: Annotated[
         bool, typer.Option("--explain", help="Print the whole trace as JSON.")
     ] = False,
@@ -203,8 +208,15 @@ def recall(
         print_json(memory.recall_explain(query, k=k, **options))
         return None
     result = memory.recall(query, k=k, **options)
+    text = None
+    if render is not None:  # the server knows which formats there are
+        text = memory.render(result, render, budget)  # type: ignore[arg-type]
     if settings.json:
-        print_json(recall_document(settings, query, result))
+        document = recall_document(settings, query, result)
+        print_json(document if text is None else document | {"text": text})
+    elif text is not None:
+        typer.echo(output.clean(text))
+        _print_degraded(settings, result)
     else:
         _print_recall(settings, result)
     return None
@@ -234,6 +246,10 @@ def _print_recall(settings: Settings, result: RecallResult) -> None:
         settings.out.print(output.hits_table(hits))
     else:
         settings.out.print("Nothing found.")
+    _print_degraded(settings, result)
+
+
+def _print_degraded(settings: Settings, result: RecallResult) -> None:
     for line in output.degraded_lines(result.degraded):
         settings.err.print(line, style="yellow")
 
@@ -278,7 +294,7 @@ def list_(
         open_memory(settings).list(
             filter=filter,
             where=where,
-            after=_required_uuid("--after", after),
+            after=required_uuid("--after", after),
             limit=limit,
             state=state,  # type: ignore[arg-type]  # the server knows which there are
         )
@@ -359,10 +375,11 @@ def _uuid(text: str) -> UUID | None:
         return None
 
 
-def _required_uuid(name: str, text: str | None) -> UUID | None:
+def required_uuid(name: str, text: str | None) -> UUID | None:
+    """The uuid of an option's value, or a usage error that names the option."""
     if text is None:
         return None
     value = _uuid(text)
     if value is None:
-        raise typer.BadParameter(f"{text!r} is not a memory id", param_hint=name)
+        raise typer.BadParameter(f"{text!r} is no id", param_hint=name)
     return value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from remem_pg.cli import settings as conf
-from remem_pg.cli.connect import target
+from remem_pg.cli.connect import existing, target
 from remem_pg.cli.output import clean, counted
 from remem_pg.cli.settings import Settings, print_json
 
@@ -78,13 +78,11 @@ def maintain(
     import psycopg
 
     from remem_pg import upkeep
-    from remem_pg.errors import NotInstalled, from_psycopg
+    from remem_pg.errors import from_psycopg
 
-    where = target(settings, start=False)
-    if where.dsn is None:
-        raise NotInstalled(f"{where.place} does not exist yet")
+    dsn = existing(settings).dsn or ""
     try:
-        with psycopg.connect(where.dsn, autocommit=True, prepare_threshold=None) as conn:
+        with psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as conn:
             rows = upkeep.maintain(conn, budget, dry_run=dry_run, heard=settings.note)
     except psycopg.Error as error:
         raise from_psycopg(error) or error from error

@@ -1,4 +1,4 @@
-"""``remem reembed``, ``remem worker`` and ``remem spaces``."""
+"""``remem reembed``, ``remem worker``, ``remem spaces`` and ``remem drop-space``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from remem_pg.cli import settings as conf
-from remem_pg.cli.connect import open_memory
+from remem_pg.cli.connect import NONE, open_memory
 from remem_pg.cli.output import clean, counted
 from remem_pg.cli.settings import Settings, print_json
 
@@ -153,6 +153,27 @@ def spaces(settings: Settings) -> int | None:
         table.add_row(*_row(space))
     settings.out.print(table)
     return None
+
+
+def drop_space(
+    settings: Settings,
+    space: Annotated[str, typer.Argument(metavar="SPACE", help="Its name, of remem spaces.")],
+    here: Annotated[
+        bool, typer.Option("--here", help="Only what this workspace left in it.")
+    ] = False,
+) -> int | None:
+    """Drop a space that no workspace uses, with its vectors; they can be made again.
+
+    Ends with 4 when writers held it for more than a second.
+    """
+    memory = open_memory(settings, spec=NONE)
+    outcome = memory.drop_space(space, memory.workspace_name if here else None)
+    if settings.json:
+        print_json({"space": space, "outcome": outcome})
+    else:
+        said = "in use by writers just now; try again" if outcome == "busy" else outcome
+        settings.out.print(clean(f"{space}: {said}"), soft_wrap=True)
+    return conf.PARTIAL if outcome == "busy" else None
 
 
 def _row(space: SpaceStatus) -> list[str]:

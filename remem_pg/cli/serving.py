@@ -53,25 +53,33 @@ def version(settings: Settings) -> int | None:
 
     from remem_pg.version import COMPATIBILITY, __version__
 
-    where = target(settings)
-    memory = open_memory(settings)
-    server = memory.version()
-    with psycopg.connect(where.dsn or "", autocommit=True) as conn:
-        (role,) = conn.execute("select current_user").fetchone() or ("",)
+    where = target(settings, start=False)
     model = resolve(settings.embedding)
-    space = memory.current_space()
     document: dict[str, Any] = {
         "client": {"version": __version__, "compatibility": COMPATIBILITY},
-        "database": server.details,
+        "database": None,
         "server": where.place,
-        "role": role,
+        "role": None,
         "embedding": {"name": model.name, "line": model_line(model)},
-        "space": space,
+        "space": None,
     }
-    if settings.json:
-        print_json(document)
-        return None
     out = settings.out
+    if where.dsn is None:
+        if settings.json:
+            print_json(document)
+            return None
+        out.print(f"client      remem {__version__}")
+        out.print(clean(f"server      no {where.place} yet: remem init"), soft_wrap=True)
+        out.print(f"embedding   {model_line(model)}", soft_wrap=True)
+        return None
+    memory = open_memory(settings)
+    server = memory.version()
+    with psycopg.connect(where.dsn, autocommit=True) as conn:
+        (role,) = conn.execute("select current_user").fetchone() or ("",)
+    space = memory.current_space()
+    if settings.json:
+        print_json(document | {"database": server.details, "role": role, "space": space})
+        return None
     out.print(f"client      remem {__version__}")
     out.print(clean(f"server      {where.place}, as role {role}"), soft_wrap=True)
     out.print(f"database    remem {server.version}, compatibility {server.compatibility}")

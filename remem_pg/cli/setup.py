@@ -16,6 +16,7 @@ from remem_pg.cli.connect import (
     Target,
     chosen,
     default_space,
+    existing,
     from_managed,
     install_into,
     model_line,
@@ -296,7 +297,7 @@ def uninstall(
     """Drop the schema remem with every memory in it. pgvector stays."""
     from remem_pg import install
 
-    where = target(settings)
+    where = existing(settings)
     assert where.dsn is not None
     losing = install.contents(where.dsn)
     what = (

@@ -125,7 +125,7 @@ def grant(
     ] = None,
 ) -> int | None:
     """Let a database role into the workspace (or --all)."""
-    memory = open_memory(settings)
+    memory = open_memory(settings, create=True)
     where = None if everywhere else memory.workspace_name
     memory.grant_access(role, where, level, max_source_class)
     document = {"role": role, "workspace": where, "level": level}

@@ -109,7 +109,7 @@ def is_export(first: bytes) -> bool:
 
 def import_export(settings: Settings, stream: IO[bytes], total: int | None, on_error: str) -> int:
     """Takes what ``remem export`` wrote: all of it, or with ``report`` what is not refused."""
-    memory = open_memory(settings)
+    memory = open_memory(settings, create=True)
     started = time.monotonic()
     with Progress(settings, "importing", total) as advance:
         read = 0
@@ -186,10 +186,11 @@ def foreign_lines(name: str, stream: IO[bytes], first: int) -> Iterator[Line]:
 
 
 def agreed(settings: Settings, name: str, stream: IO[bytes], *, dry_run: bool) -> bool:
-    """Shows what would become of the fields; whether to go on."""
+    """Shows what would become of the fields; whether to go on. A dry run looks at every record."""
     from remem_pg.importers import sources, survey
+    from remem_pg.importers.survey import LOOKED_AT
 
-    found = survey(sources()[name], stream)
+    found = survey(sources()[name], stream, None if dry_run else LOOKED_AT)
     if settings.json:
         print_json({"dry_run": True, "survey": found})
         return False
@@ -219,12 +220,15 @@ def _print_survey(settings: Settings, found: Survey) -> None:
         seen.add_row(name, str(count), shorten(clean(_shown(example)), 60))
     settings.out.print(seen)
     more = "" if found.complete else " (the first of more)"
-    settings.out.print(f"{found.records} records{more}")
+    refused = f", {found.refused} refused" if found.refused else ""
+    settings.out.print(f"{found.records} records{more}{refused}")
     if found.metadata:
         names = ", ".join(f"{name} ({count})" for name, count in found.metadata.items())
         settings.out.print(clean(f"In metadata: {names}"), soft_wrap=True)
     for problem in found.problems:
         settings.err.print(clean(problem), style="red", soft_wrap=True)
+    if found.refused > len(found.problems):
+        settings.note(f"and {found.refused - len(found.problems)} more")
 
 
 def _shown(value: Any) -> str:

@@ -10,6 +10,7 @@ from remem_pg.client_base import AsyncCarries, Carries
 from remem_pg.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from remem_pg.catalog_models import Topic
     from remem_pg.context.asked import Asked, Kept
     from remem_pg.context.result import ContextResult, Trace
     from remem_pg.context.scope import Scope
@@ -115,6 +116,23 @@ class ContextMethods(Opened, Carries):
 
         return self._do(catalog.put_topic(self._session, {"title": title, **fields}))
 
+    def topics(self, after: UUID | str | None = None, limit: int = 100) -> list[Topic]:
+        """A page of the catalog's topics, the weightiest first, after the topic ``after``.
+
+        ``limit``: 1 to 1000. Raises NotFound for an ``after`` that is no topic (any more).
+        """
+        from remem_pg import context_calls
+
+        return self._call(context_calls.list_topics(self._session.workspace, after, limit))
+
+    def drop_topic(self, topic_id: UUID | str, source: str | None = None) -> bool:
+        """Takes a topic out of the catalog, or only what one ``source`` said of it; says whether
+        there was one. Its memories stay, and one that is written later with that title or
+        topic_key brings a derived topic back."""
+        from remem_pg import context_calls
+
+        return self._call(context_calls.drop_topic(self._session.workspace, topic_id, source))
+
     def put_provider(self, provider_id: str, **fields: Any) -> None:
         """Describes a provider, so that prompts lead to it by meaning: name, summary, aliases,
         categories, enabled, result_limit. For administrators of the workspace."""
@@ -161,15 +179,22 @@ class AsyncContextMethods(Opened, AsyncCarries):
         return await self._drive(observing.observed(asked, flow.context(asked)))
 
     async def put_topic(self, title: str, **fields: Any) -> UUID:
-        """Puts a topic into the catalog, by which prompts are recognised; answers its id.
-
-        ``fields``: aliases, tags, summary, importance (0 to 1), unresolved, providers (ids of those
-        to ask; none: Postgres), scope, scope_ref, parent, freshness, source. A second put of the
-        same title and source replaces what the first said.
-        """
+        """Puts a topic into the catalog, answers its id; see ``Remem.put_topic``."""
         from remem_pg.context import catalog
 
         return await self._do(catalog.put_topic(self._session, {"title": title, **fields}))
+
+    async def topics(self, after: UUID | str | None = None, limit: int = 100) -> list[Topic]:
+        """A page of the catalog's topics, the weightiest first; see ``Remem.topics``."""
+        from remem_pg import context_calls
+
+        return await self._call(context_calls.list_topics(self._session.workspace, after, limit))
+
+    async def drop_topic(self, topic_id: UUID | str, source: str | None = None) -> bool:
+        """Takes a topic out of the catalog; see ``Remem.drop_topic``."""
+        from remem_pg import context_calls
+
+        return await self._call(context_calls.drop_topic(self._session.workspace, topic_id, source))
 
     async def put_provider(self, provider_id: str, **fields: Any) -> None:
         """Describes a provider, so that prompts lead to it by meaning: name, summary, aliases,

@@ -54,6 +54,10 @@ SEMANTIC = (
 """What a plan says of its stage 1 when it was left out."""
 
 
+LOAD_SECONDS = 30.0
+"""How long a model may take to be loaded, which counts for no other time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prompted:
     """What the model made of the prompt: its vector, of which space; whether the model can be asked
@@ -158,6 +162,8 @@ def _keep(asked: Asked, found: Plan) -> None:
 def _embedded(asked: Asked) -> Flow[Prompted]:
     """The prompt's vector. Without one, words alone decide."""
     session, settings, trace = asked.session, asked.settings, asked.trace
+    if not (yield from _loaded(asked)):
+        return Prompted(works=False)
     job = asked.database(decide(session, writing=False), settings.plan_timeout_ms)
     decided = yield from alone(job)
     if decided.status == "timed_out" or isinstance(decided.error, ServerUnavailable):
@@ -175,6 +181,23 @@ def _embedded(asked: Asked) -> Flow[Prompted]:
     why = name_of(outcome) if outcome.status != "ok" else "no_embedding"
     trace.note(f"semantic recognition failed: {why}")
     return Prompted(works=False)
+
+
+def _loaded(asked: Asked) -> Flow[bool]:
+    """Whether the model is there, loaded now if need be: the time for the plan is for a process
+    that goes on, and its first call would pay for the loading."""
+    embedder = asked.session.embedder
+    if embedder.ready:
+        return True
+    status = "timed_out"
+    if not (embedder.late and embedder.loading):  # one that hangs is waited for once
+        outcome = yield from alone(Job(work(embedder.prepare), LOAD_SECONDS))
+        embedder.late = outcome.status == "timed_out"
+        if outcome.status == "ok":
+            return True
+        status = name_of(outcome)
+    asked.trace.note(f"semantic recognition failed: {status}")
+    return False
 
 
 def _fall_back(asked: Asked, outcome: Settled) -> None:

@@ -56,7 +56,8 @@ class ContextSettings:
     writes the second instead of the built-in function; see ``SynthesisRequest``.
 
     All ``_timeout_ms`` are milliseconds: the plan, each provider, the ``planner``, the
-    ``synthesizer``, the embedding of the prompt. A number outside its range is brought to its edge,
+    ``synthesizer``, the embedding of the prompt. A model that is not loaded yet is loaded before
+    they count, which may take half a minute. A number outside its range is brought to its edge,
     what is no number is the default.
     """
 

@@ -298,6 +298,57 @@ def test_serve_prints_a_dsn_that_answers_and_stops_on_sigterm(directory: Path) -
         psycopg.connect(dsn, connect_timeout=5)
 
 
+LOOKING = (
+    ["recall", "anything"],
+    ["recall", "anything", "--explain"],
+    ["explain", "anything"],
+    ["get", "r"],
+    ["list"],
+    ["count"],
+    ["history", "r"],
+    ["topics"],
+    ["route", "anything"],
+    ["workspaces"],
+    ["spaces"],
+    ["grants"],
+    ["maintain", "--dry-run"],
+    ["export", "-"],
+    ["backup"],
+    ["forget", "r"],
+    ["drop-workspace", "--yes"],
+    ["uninstall", "--yes"],
+    ["worker", "--once"],
+)
+
+
+@pytest.mark.parametrize("command", LOOKING, ids=" ".join)
+def test_a_command_that_only_looks_makes_no_server(command: list[str], directory: Path) -> None:
+    data = directory / "data"
+    done = Cli(None)(*command, "--data-dir", str(data))
+    assert done.returncode == 3
+    assert done.stderr.endswith(
+        f"there is no embedded Postgres in {data} yet.\nHint: install it with: remem init\n"
+    )
+    assert not data.exists()
+
+
+def test_version_and_context_do_without_a_server(directory: Path) -> None:
+    data = directory / "data"
+    cli = Cli(None, REMEM_DATA_DIR=str(data))
+    done = cli("version")
+    assert done.returncode == 0
+    assert f"no embedded Postgres in {data} yet: remem init" in done.stdout
+    document = cli.json("version")
+    assert (document["database"], document["space"]) == (None, None)
+    assert document["client"]["version"]
+    assert cli.json("embeddings", "status")["database"]["problem"] == "none yet: remem init"
+    context = cli("context", "let's go on with the retries")
+    assert (context.returncode, context.stdout) == (0, "")
+    assert "plan failed: ServerUnavailable" in context.stderr
+    assert cli.json("plan", "let's go on")["diagnostics"]
+    assert not data.exists()
+
+
 def test_without_a_dsn_the_embedded_server_is_set_up_at_first_use(directory: Path) -> None:
     data_dir = ("--data-dir", str(directory / "data"))
     cli = Cli(None)

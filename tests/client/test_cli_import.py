@@ -254,6 +254,31 @@ def test_the_mapping_is_shown_first_and_nothing_is_stored(cli: Cli, tmp_path: Pa
     assert shown["survey"]["fields"]["body"] == [2, "Likes tea."]
 
 
+def test_a_dry_run_lists_what_would_be_refused(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "mem0.jsonl"
+    records: list[dict[str, Any]] = [
+        {"id": f"a{n}", "memory": f"Fact {n}."} for n in range(1, 1201)
+    ]
+    records[1]["memory"] = ""
+    records[2]["memory"] = " \u200b\n"
+    records[1101] = {"id": "late", "memory": "x", "created_at": "yesterday"}
+    records[1102]["id"] = "r" * 500
+    path.write_text("\n".join(map(json.dumps, records)))
+    dry = cli("import", "--from", "mem0", str(path), "--dry-run")
+    assert "1200 records, 4 refused" in dry.stdout
+    named = [line.split(":")[0] for line in dry.stderr.splitlines()]
+    assert named == ["record 2", "record 3", "record 1102", "record 1103"]
+    assert "record 2: body is empty" in dry.stderr
+    shown = cli("import", "--from", "mem0", str(path))
+    assert "1000 records (the first of more), 2 refused" in shown.stdout
+    # and these are the ones that an import refuses
+    report = json.loads(
+        cli("import", "--from", "mem0", str(path), "--yes", "--on-error", "report", "--json").stdout
+    )
+    assert [one["line"] for one in report["refused"]] == [2, 3, 1102, 1103]
+    assert cli.json("count")["count"] == 1196
+
+
 def test_with_yes_they_are_imported_and_found_again_by_their_ids(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "mem0.json"
     path.write_text(json.dumps(MEM0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -89,6 +90,49 @@ def test_vectors_of_another_model_of_the_same_dimensions_are_never_compared(
         assert second.current_space() == space
     assert other.texts == []
     assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_the_log_says_who_embeds_in_a_workspace_of_another_model(
+    db_dsn: str, su: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture, inside: bool
+) -> None:
+    with Remem(db_dsn, workspace="acme", embedding=Letters("model-a")) as first:
+        first.remember("banana bandana")
+        space = first.current_space()
+    if inside:  # as remem install-plpython leaves it: a superuser's, and the model of the space
+        su.execute("create schema remem_plpython")
+        descriptor = json.dumps(space.descriptor).replace("'", "''")
+        su.execute(
+            "create function remem_plpython.describe() returns jsonb language sql immutable"
+            f" return '{descriptor}'::jsonb"
+        )
+        su.execute(
+            "create function remem_plpython.embed(texts text[]) returns real[] language sql"
+            " return (select array_agg(array_fill(0.5::real, array[26])) from unnest(texts))"
+        )
+        su.execute("grant usage on schema remem_plpython to public")
+    with Remem(db_dsn, workspace="acme", embedding=Letters("model-b")) as second:
+        assert second.version().details["server_model"] == (
+            {"name": "model-a", "fingerprint": space.fingerprint} if inside else None
+        )
+        with caplog.at_level(logging.WARNING, "remem_pg"):
+            (hit,) = second.recall("bandana")
+    assert hit.arms == (["vector", "lexical"] if inside else ["lexical"])
+    (record,) = caplog.records
+    said = "the model in the database embeds questions" if inside else "searching by words only"
+    assert said in record.getMessage()
+
+
+def test_a_model_in_the_database_that_cannot_be_asked_keeps_no_client_away(
+    db_dsn: str, su: psycopg.Connection[Any]
+) -> None:
+    su.execute("create schema remem_plpython")  # and remem's owner may not use it
+    for head in ("describe() returns jsonb", "embed(texts text[]) returns real[]"):
+        kind = head.split()[-1]
+        su.execute(f"create function remem_plpython.{head} language sql return null::{kind}")
+    with Remem(db_dsn, workspace="acme", embedding=None) as client:
+        assert client.version().details["server_model"] is None
+        assert client.remember("banana").outcome == "created"
 
 
 def test_two_workspaces_of_one_database_may_use_two_models(db_dsn: str) -> None:

@@ -240,6 +240,26 @@ def test_what_cannot_be_undone_asks(cli: Cli) -> None:
     assert cli.json("drop-workspace", "--yes")["done"] is True
 
 
+def test_a_workspace_that_is_not_there_is_not_dropped(cli: Cli, db: Connection) -> None:
+    db.execute("select remem.create_workspace('empty')")
+    for command in (["drop-workspace", "--yes"], ["drop-workspace"]):
+        refused = cli("-w", "acmee", *command)
+        assert refused.returncode == 1
+        assert refused.stderr.startswith('RM101 no workspace "acmee".')
+        assert '"acme"? remem workspaces' in refused.stderr
+    far = cli("-w", "zzz", "drop-workspace", "--yes")
+    assert far.returncode == 1 and "Hint: remem workspaces" in far.stderr
+    assert cli.json("-w", "empty", "drop-workspace", "--yes") == {
+        "workspace": "empty",
+        "done": True,
+        "rows": 0,
+    }
+    # a drop that was cut off is in no list and goes on all the same
+    db.execute("select remem.drop_workspace('acme', 1)")
+    assert cli.json("drop-workspace", "--yes")["rows"] > 5
+    assert cli("drop-workspace", "--yes").returncode == 1
+
+
 def test_either_a_name_or_a_filter(cli: Cli) -> None:
     for command in (["forget"], ["forget", "x", "--where", "y"], ["purge"]):
         assert cli(*command).returncode == 2

@@ -118,9 +118,11 @@ class Client(ContextMethods):
 class AsyncClient(AsyncContextMethods):
     """``AsyncRemem``, likewise."""
 
-    def __init__(self, database: Callable[[Call[Any]], Any], **settings: Any) -> None:
+    def __init__(
+        self, database: Callable[[Call[Any]], Any], embedding: Any = None, **settings: Any
+    ) -> None:
         self.database = database
-        self._session = steps.Session("acme", Embedder(None))
+        self._session = steps.Session("acme", Embedder(embedding))
         self._handshake = steps.Handshake()
         self._context = None
         self._context_settings = ContextSettings(**settings)
@@ -167,3 +169,9 @@ class Fails:
 
     def search(self, query: str, scope: Any, limit: int) -> Any:
         raise self.error
+
+
+def space_of(client: Client | AsyncClient) -> SpaceInfo:
+    """The space of the client's own model, as the workspace's."""
+    print_ = client._session.embedder.prepare()
+    return SpaceInfo(name="own", fingerprint=str(print_), dimensions=384, backend="callable")

@@ -18,7 +18,7 @@ from remem_pg.errors import (
     ServerUnavailable,
     UnknownSpace,
 )
-from tests.context.fakes import Client, Database, Fails, Shelf, memory, plan
+from tests.context.fakes import Client, Database, Fails, Shelf, memory, plan, space_of
 
 RETRY = memory("We retry three times, then page.")
 NOTE = Record("n1", "The runbook says to page Mei.", score=0.8)
@@ -180,7 +180,7 @@ def test_a_dead_model_leaves_the_deterministic_plan_and_the_search_by_words(
     started = time.monotonic()
     database = Database(plan("postgres"), [RETRY])
     client = Client(database, Broken(seconds), embed_timeout_ms=100)
-    database.answers["current_space"] = lambda call: _space_of(client)
+    database.answers["current_space"] = lambda call: space_of(client)
     result = client.context("retries?")
     assert time.monotonic() - started < 2
     assert bodies(result) == {RETRY.body}
@@ -189,13 +189,6 @@ def test_a_dead_model_leaves_the_deterministic_plan_and_the_search_by_words(
     assert '"mode":"lexical"' in database.calls("recall")[0].params["options"]
     assert "prompt_embedding" not in database.calls("plan")[0].params
     assert "secret" not in caplog.text
-
-
-def _space_of(client: Client) -> Any:
-    from remem_pg.models import SpaceInfo
-
-    print_ = client._session.embedder.prepare()
-    return SpaceInfo(name="broken", fingerprint=str(print_), dimensions=384, backend="callable")
 
 
 @pytest.mark.covers("RP49", "RP64")
@@ -390,7 +383,7 @@ def test_a_workspace_that_moved_to_another_space_is_planned_by_words(error: Exce
 
     database = Database(moved, [RETRY])
     client = Client(database, Model())
-    database.answers["current_space"] = lambda call: _space_of(client)
+    database.answers["current_space"] = lambda call: space_of(client)
     result = client.context("retries?")
     assert bodies(result) == {RETRY.body}
     assert result.diagnostics == (f"semantic recognition failed: {type(error).__name__}",)

@@ -11,6 +11,7 @@ import pytest
 
 from remem_pg.embedding.hash import HashEmbedding
 from tests.sql.unicode_corpus import corpus
+from tests.support.memories import refused
 from tests.unit.test_hash_embedding import COSINES
 
 Connection = psycopg.Connection[Any]
@@ -85,3 +86,20 @@ def test_a_role_without_a_grant_is_refused(
     assert refused.value.sqlstate == "RM301"
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         stranger.execute("select remem._hash_embed('text')")
+
+
+def test_a_text_beyond_what_a_memory_may_hold_is_refused(db: Connection) -> None:
+    """Its work grows with the text: without a limit one call could keep a server busy for hours."""
+    limit = 10 * 1024 * 1024
+    # a text without a token, at the limit: long, and quick
+    row = db.execute("select remem.hash_embed(repeat(' ', %s)) @> '{0}'", [limit]).fetchone()
+    assert row == (True,)
+    calls = {
+        "hash_embed": "select remem.hash_embed(repeat('é', %s))",
+        "embed": "select remem.embed(repeat('é', %s))",
+        "embed_many": "select remem.embed_many(array['x', repeat('é', %s)])",
+    }
+    for name, call in calls.items():
+        with refused("RM003", argument="texts" if name == "embed_many" else "text", limit=limit):
+            db.execute(call, [limit // 2 + 1])
+    assert db.execute("select remem.hash_embed(null)").fetchone() == (None,)

@@ -208,6 +208,18 @@ def test_a_large_one_goes_in_batches_and_is_unknown_from_the_first(db: Connectio
     assert left(db, "w") == {}
 
 
+def test_what_remains_is_counted_no_further_than_a_batch(db: Connection) -> None:
+    items = [{"body": " ".join(f"w{n}x{m}" for m in range(50))} for n in range(25)]
+    remember_many(db, "w", items)
+    assert left(db, "w")["posting"] > 1200
+    (report,) = rows(db, "drop_workspace", "w", limit=1)
+    assert report.remaining["posting"] == 1000
+    assert report.remaining["memory"] == 25
+    (report,) = rows(db, "drop_workspace", "w", limit=1100)
+    assert report.remaining["posting"] <= 1100
+    assert report.done is False
+
+
 def test_the_name_can_be_used_again(db: Connection) -> None:
     remember(db, "w", "before", ref="r")
     change(db, "forget", "w", ref="r")

@@ -235,6 +235,31 @@ def test_a_merge_keeps_the_other_source_in_the_provenance(db: Connection) -> Non
     assert also == [("chat:7", "user_stated")]
 
 
+def test_a_merge_keeps_nothing_else_of_what_was_said_again(db: Connection) -> None:
+    first = remember(db, "w", "Port 5432 is open.", title="Ports", tags=["net"], importance=0.4)
+    before = get(db, "w", memory_id=first.memory_id)
+    again = remember(
+        db,
+        "w",
+        "Port 5432 is open.",
+        title="Other",
+        tags=["db"],
+        importance=0.9,
+        pinned=True,
+        topic_key="ports",
+        source_class="document",
+        source_ref="wiki:1",
+        metadata=Jsonb({"n": 1}),
+    )
+    assert (again.outcome, again.memory_id) == ("merged", first.memory_id)
+    after = get(db, "w", memory_id=first.memory_id)
+    (entry,) = after.provenance["also"]
+    assert (entry["source_ref"], entry["source_class"]) == ("wiki:1", "document")
+    assert after._replace(provenance=None, updated_at=None) == before._replace(
+        provenance=None, updated_at=None
+    )
+
+
 def test_a_superseded_text_is_not_merged_into(db: Connection) -> None:
     remember(db, "w", "Blue.", ref="colour")
     remember(db, "w", "Green.", ref="colour")

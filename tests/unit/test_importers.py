@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from remem_pg import InvalidArgument, checks
 from remem_pg.importers import records, sources, survey
+from remem_pg.importers.survey import LIMITS
+
+ROOT = Path(__file__).parents[2]
 
 
 def read(name: str, text: str) -> list[Any]:
@@ -186,3 +191,16 @@ def test_a_survey_counts_fields_and_names_what_is_refused() -> None:
     assert found.fields["body"] == (2, "Likes tea")
     assert found.metadata == {"room": 2, "mem0": 2}
     assert found.problems == ["record 2: " + read("mem0", '{"id": "a2"}')[0].sentence()]
+
+
+def test_a_survey_knows_the_limits_of_the_server() -> None:
+    """The bounds are those that sql/18_item.sql checks, in the same order."""
+    source = (ROOT / "sql" / "18_item.sql").read_text("utf-8")
+    found = re.findall(r"_check_length\('(\w+)', item\.\1, (\d+), item_no\)", source)
+    (body,) = re.findall(r"_text_limit\(\).+?return (\d+);", source, re.DOTALL)
+    assert "_check_length('body', item.body, remem._text_limit(), item_no)" in source
+    assert {"body": int(body)} | {name: int(limit) for name, limit in found} == LIMITS
+    (blank,) = re.findall(r"item\.body, ''\) !~ '\[\^(.+?)\]'", source)
+    assert blank == r"\u0001-\u0020\u0085\u00a0\u2000-\u200b\u2028\u2029\u3000\ufeff"
+    text = json.dumps({"body": "x" * (LIMITS["body"] + 1)}).encode()
+    assert "at most" in survey(sources()["jsonl"], io.BytesIO(text)).problems[0]

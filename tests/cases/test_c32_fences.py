@@ -63,13 +63,14 @@ def attack(db: Connection, workspace: str, name: str, field: str) -> None:
 @pytest.mark.covers("RP45")
 @pytest.mark.parametrize("name", ATTACKS)
 def test_the_context_is_one_element_that_holds_text_only(
-    db: Connection, db_dsn: str, name: str
+    file_db: Connection, file_dsn: str, own_name: str, name: str
 ) -> None:
     shown = 0
-    with Remem(db_dsn, workspace="w", embedding="hash") as mem:
+    with Remem(file_dsn, workspace=own_name, embedding="hash") as mem:
         for field in FIELDS:
-            attack(db, field, name, field)
-            result = mem.workspace(field).context("tell me about the heron", min_relevance=0)
+            place = f"{own_name} {field}"
+            attack(file_db, place, name, field)
+            result = mem.workspace(place).context("tell me about the heron", min_relevance=0)
             shown += len(result.results)
             text = result.text
             root = ElementTree.fromstring(text)
@@ -83,16 +84,19 @@ def test_the_context_is_one_element_that_holds_text_only(
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_rendered_hits_are_as_many_as_there_are(db: Connection, name: str) -> None:
+def test_rendered_hits_are_as_many_as_there_are(
+    file_db: Connection, own_name: str, name: str
+) -> None:
     render = "select remem.render(%s, array(select h from remem.recall(%s, 'heron') h), %s, 100000)"
     for field in FIELDS:
-        attack(db, field, name, field)
-        remember(db, field, "Another heron, harmless.", ref="harmless")
+        place = f"{own_name} {field}"
+        attack(file_db, place, name, field)
+        remember(file_db, place, "Another heron, harmless.", ref="harmless")
         for form in ("compact", "verbose"):
-            text = str(value(db, render, [field, field, form]))
+            text = str(value(file_db, render, [place, place, form]))
             heads = [line for line in BREAK.split(text) if re.match(r"\[\d+\]", line)]
             assert len(heads) == 2, (field, text)
-        said = json.loads(value(db, render, [field, field, "json"]))
+        said = json.loads(value(file_db, render, [place, place, "json"]))
         assert (len(said["hits"]), said["omitted"]) == (2, 0)
         if field == "body":
             bodies = {hit["body"] for hit in said["hits"]}
@@ -100,12 +104,15 @@ def test_rendered_hits_are_as_many_as_there_are(db: Connection, name: str) -> No
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_copies_cannot_forge_a_head_by_where_they_were_said(db: Connection, name: str) -> None:
+def test_copies_cannot_forge_a_head_by_where_they_were_said(
+    file_db: Connection, own_name: str, name: str
+) -> None:
     for n, place in enumerate(("first", ATTACKS[name][:200])):
-        remember(db, "w", "The heron is grey.", source_ref=place, session_ref=f"s{n}")
+        remember(file_db, own_name, "The heron is grey.", source_ref=place, session_ref=f"s{n}")
     text = value(
-        db,
-        "select remem.render('w', array(select h from remem.recall('w', 'heron') h), 'verbose')",
+        file_db,
+        "select remem.render(%s, array(select h from remem.recall(%s, 'heron') h), 'verbose')",
+        [own_name, own_name],
     )
     assert len([line for line in BREAK.split(str(text)) if line.startswith("[")]) == 1
 

@@ -6,11 +6,11 @@ import json
 import os
 import pty
 import re
+import resource
 import signal
 import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -110,12 +110,12 @@ def test_help_is_quick_and_loads_no_model_runtime() -> None:
     cli = Cli(None)
     spent = []
     for _ in range(3):
-        started = time.perf_counter()
-        done = cli("--help")
-        spent.append(time.perf_counter() - started)
-    assert done.returncode == 0
-    # The target is half a second on quiet cores; a loaded machine gets room.
-    assert statistics.median(spent) < 1.5
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(cli.command("--help"), env=cli.environment, capture_output=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    # Processor time, which other work on the machine does not lengthen much; half of it is usual.
+    assert statistics.median(spent) < 0.8
     probe = (
         "import sys, remem_pg.cli.app;"
         "print(sorted({'numpy', 'onnxruntime', 'psycopg', 'tokenizers'} & set(sys.modules)))"

@@ -8,17 +8,21 @@ returns table (memory_no bigint, name text, given boolean)
 language sql stable rows 100
 set search_path = pg_catalog, remem, pg_temp
 as $$
-  select m.memory_no, e.name, e.given
+  select m.memory_no, n.name, n.given
   from unnest(memory_nos) w (memory_no)
-  join remem.memory m on m.workspace = _memory_names.workspace and m.memory_no = w.memory_no
-  cross join lateral remem._extract_entities(concat_ws(E'\n', m.title, m.summary, m.body),
-    array[m.speaker, m.subject, m.topic_key] || m.tags || m.aliases, m.entities) e
-  union all
-  select m.memory_no, a.name, true
-  from unnest(memory_nos) w (memory_no)
-  join remem.memory m on m.workspace = _memory_names.workspace and m.memory_no = w.memory_no
-  cross join lateral (select '=' || btrim(remem._words(remem._fold(m.attribute))) as name) a
-  where m.subject is not null and octet_length(a.name) between 2 and 128
+  -- Equality would do, but a young table has no statistics, and a plan may then read the whole workspace.
+  cross join lateral (
+    select x.* from remem.memory x where (x.workspace, x.memory_no) >= (_memory_names.workspace, w.memory_no)
+    order by x.workspace, x.memory_no limit 1) m
+  cross join lateral (
+    select e.name, e.given from remem._extract_entities(concat_ws(E'\n', m.title, m.summary, m.body),
+      array[m.speaker, m.subject, m.topic_key] || m.tags || m.aliases, m.entities) e
+    union all
+    select a.name, true
+    from (select '=' || btrim(remem._words(remem._fold(m.attribute))) as name where m.subject is not null offset 0) a
+    where octet_length(a.name) between 2 and 128
+  ) n
+  where m.workspace = _memory_names.workspace and m.memory_no = w.memory_no
 $$;
 comment on function remem._memory_names(text, bigint[]) is 'The names of memories, extracted from what is stored.';
 
@@ -33,9 +37,11 @@ as $$
     select m.memory_no, remem._entity_names(replace(m.title, E'\n', ' ')) as title,
       remem._entity_names(replace(x.alias, E'\n', ' ')) as alias
     from unnest(memory_nos) w (memory_no)
-    join remem.memory m on m.workspace = _memory_aliases.workspace and m.memory_no = w.memory_no
+    cross join lateral (
+      select y.* from remem.memory y where (y.workspace, y.memory_no) >= (_memory_aliases.workspace, w.memory_no)
+      order by y.workspace, y.memory_no limit 1) m
     cross join lateral (select u.alias from unnest(m.aliases) with ordinality u (alias, n) order by u.n limit 32) x
-    where m.title is not null
+    where m.title is not null and m.workspace = _memory_aliases.workspace and m.memory_no = w.memory_no
   ) a
   cross join lateral (values (a.alias, a.title), (a.title, a.alias)) d (name, other)
   where a.title <> a.alias and octet_length(a.title) between 2 and 128 and octet_length(a.alias) between 2 and 128

@@ -194,9 +194,12 @@ begin atomic
     )), false
     from (
       select s.word
+      -- The regex costs as much for each match as replace() for a text: it is left what is rare.
       from string_to_table(regexp_replace(
-          t.spaced collate "C",
-          case when t.chars is null then '[^a-z0-9]+' else '[^' || remem._chars_word() || ']+' end, ' ', 'g'
+          replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(t.spaced,
+            '.', ' '), ',', ' '), E'\n', ' '), '''', ' '), '-', ' '), ':', ' '), '"', ' '), '?', ' '), '(', ' '), ')', ' ')
+            collate "C",
+          case when t.chars is null then '[^a-z0-9 ]+' else '[^ ' || remem._chars_word() || ']+' end, ' ', 'g'
         ), ' ') as s (word)
       where s.word <> ''
       limit remem._lexeme_limit()

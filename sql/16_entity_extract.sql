@@ -1,9 +1,10 @@
 -- Names without a language model: who and what a text speaks of. Rules over the shipped character tables, so
 -- that they are the same in every locale. remem.rebuild_entities is due after a change of what is found.
 
--- Spaces and apostrophes of Unicode as their plain forms. replace() is far cheaper than translate().
+-- Spaces and apostrophes of Unicode as their plain forms. replace() is far cheaper than translate(). Not strict, or it
+-- would not be inlined.
 create or replace function remem._plain_spaces(text) returns text
-language sql immutable strict parallel safe
+language sql immutable parallel safe
 return case when octet_length($1) = length($1) then replace(replace($1, E'\t', ' '), E'\r', ' ')
   else replace(replace(replace(replace(replace($1, E'\t', ' '), E'\r', ' '), E'\u00a0', ' '), E'\u3000', ' '), E'\u2019', '''') end;
 comment on function remem._plain_spaces(text) is 'Tabs, no-break and ideographic spaces as spaces, curly apostrophes as straight ones.';
@@ -84,6 +85,11 @@ begin
   if octet_length(v_text) > length(v_text) then
     v_upper := 'A-Z' || remem._chars_upper();
     v_word := remem._chars_word() || '_';
+  end if;
+
+  -- Many a text has nothing of all that.
+  if v_text collate "C" !~ E'["@#_/\\\\0-9A-Z\u0080-\U0010FFFF]|[a-z-][.][a-z]' then
+    return v_names;
   end if;
 
   if v_text collate "C" ~ E'["\u201c\u201e\u300c\u300e\u00ab]' then

@@ -59,6 +59,7 @@ comment on function remem._remember(text, jsonb, text) is 'The one path of every
 create or replace function remem._store(workspace remem.workspace, items remem._prepared_item[], on_error text) returns setof remem.memory_ref
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
+set enable_incremental_sort = off  -- as in _match_items
 as $$
 declare
   v_wave remem._prepared_item[];
@@ -74,10 +75,17 @@ begin
     select s.session_ref
     from (select (p.item).ref from unnest(items) p where (p.item).ref is not null) r
     cross join lateral remem._live_ref(workspace.workspace, r.ref) m
-    cross join lateral (select x.workspace, x.session_no, x.session_ref from remem.session x
-      where (x.workspace, x.session_no) >= (workspace.workspace, m.session_no) order by x.workspace, x.session_no limit 1) s
-    where s.workspace = workspace.workspace and s.session_no = m.session_no)) l;
-  -- Items of one batch that share a ref or a text are stored one after the other.
+    cross join lateral (select x.session_ref from remem.session x
+      where (x.workspace, x.session_no) >= (workspace.workspace, m.session_no)
+        and (x.workspace, x.session_no) <= (workspace.workspace, m.session_no)
+      order by x.workspace, x.session_no limit 1) s)) l;
+  -- Items of one batch that share a ref or a text are stored one after the other. Most batches have none that do.
+  if on_error = 'abort' and (
+      select pg_catalog.count(distinct coalesce((p.item).ref, encode(p.fingerprint, 'hex')) collate "C") = cardinality(items)
+      from unnest(items) p) then
+    return query select r.* from remem._insert_wave(workspace, items, v_session_refs, v_session_nos) r;
+    return;
+  end if;
   for v_wave in
     select array_agg(w.prepared order by w.pos)
     from (

@@ -201,34 +201,32 @@ comment on function remem._lock_sessions(text, text[]) is 'Finds, creates and lo
 
 -- The live row of a ref. A bound body, to be inlined. Plain equality leaves the planner, while a table is young and has
 -- no statistics, with several indexes of one cost, and it may read the whole workspace for every ref: only the index of
--- refs has this order.
-create or replace function remem._live_ref(workspace text, ref text)
-returns table (memory_no bigint, memory_id uuid, ref_ text, content_hash bytea, session_no int)
+-- refs has this order, and both ends make it stop at once.
+create or replace function remem._live_ref(workspace text, key text)
+returns table (memory_no bigint, memory_id uuid, ref text, content_hash bytea, session_no int)
 language sql stable parallel safe rows 1
 begin atomic
-  select y.memory_no, y.memory_id, y.ref, y.content_hash, y.session_no
-  from (
-    select x.workspace, x.ref, x.memory_no, x.memory_id, x.content_hash, x.session_no
-    from remem.memory x
-    where (x.workspace, x.ref) >= (_live_ref.workspace, _live_ref.ref)
-      and x.ref is not null and x.superseded_at is null and x.forgotten_at is null
-    order by x.workspace, x.ref
-    limit 1
-  ) y
-  where y.workspace = _live_ref.workspace and y.ref = _live_ref.ref;
+  select x.memory_no, x.memory_id, x.ref, x.content_hash, x.session_no
+  from remem.memory x
+  where (x.workspace, x.ref) >= (_live_ref.workspace, key) and (x.workspace, x.ref) <= (_live_ref.workspace, key)
+    and x.ref is not null and x.superseded_at is null and x.forgotten_at is null
+  order by x.workspace, x.ref
+  limit 1;
 end;
 comment on function remem._live_ref(text, text) is 'The current row of a caller''s key, by its index.';
 
 -- What each item meets: the live row of its ref, or an equal text that it merges into; or else what an old export must
 -- not bring back: a purged ref, a forgotten text (of the ref; without a ref the same text in the same scope, or the same
--- turn), a text that the ref was corrected or superseded from (without a ref: the same in everything).
+-- turn), a text that the ref was corrected or superseded from (without a ref: the same in everything). Whether the
+-- workspace has anything of a sort is asked once for all of them.
 create or replace function remem._match_items(workspace text, items remem._prepared_item[])
 returns table (pos bigint, memory_no bigint, memory_id uuid, ref text, outcome text)
 language sql stable
 set search_path = pg_catalog, remem, pg_temp
+set enable_incremental_sort = off  -- else the order of _live_ref is made of another index
 as $$
   select p.ordinality, coalesce(b.memory_no, r.memory_no, d.memory_no), coalesce(b.memory_id, r.memory_id, d.memory_id),
-    coalesce(b.ref, r.ref_, d.ref),
+    coalesce(b.ref, r.ref, d.ref),
     case
       when b.outcome is not null then b.outcome
       when r.memory_no is null and d.memory_no is null then 'created'
@@ -254,11 +252,13 @@ as $$
     select x.* from (
       select 'purged' as outcome, null::bigint as memory_no, t.memory_id, t.ref from remem.tombstone t
       where t.workspace = _match_items.workspace and t.ref = (p.item).ref and t.blocks and r.memory_no is null
+        and (select exists (select from remem.tombstone x where x.workspace = _match_items.workspace))
       union all
       select 'forgotten', m.memory_no, m.memory_id, m.ref
       from remem.forgotten f
       join remem.memory m on m.workspace = f.workspace and m.memory_no = f.memory_no
-      where f.workspace = _match_items.workspace and f.fingerprint = p.fingerprint and case
+      where f.workspace = _match_items.workspace and f.fingerprint = p.fingerprint
+        and (select exists (select from remem.forgotten x where x.workspace = _match_items.workspace)) and case
         when (p.item).ref is not null then f.ref = (p.item).ref
         when (p.item).session_ref is null then f.session_no is null and m.scope = (p.item).scope
           and m.scope_ref is not distinct from (p.item).scope_ref
@@ -270,6 +270,7 @@ as $$
       join remem.memory o on o.workspace = l.workspace and o.memory_no = l.old_no
       where l.workspace = _match_items.workspace and l.ref = (p.item).ref and l.how <> 'new_version'
         and l.fingerprint = p.fingerprint
+        and (select exists (select from remem.lineage x where x.workspace = _match_items.workspace))
       union all
       select 'superseded', o.memory_no, o.memory_id, o.ref
       from remem.lineage l

@@ -189,7 +189,7 @@ begin
   if coalesce(item.tags, item.aliases, item.entities) is not null then
     for v_bad in
       select a.name from (values ('tags', item.tags), ('aliases', item.aliases), ('entities', item.entities)) a (name, vals)
-      where cardinality(a.vals) > 1000 or exists (select from unnest(a.vals) v where v is null or octet_length(v) > 1000)
+      where cardinality(a.vals) > 1000 or array_ndims(a.vals) > 1 or exists (select from unnest(a.vals) v where v is null or octet_length(v) > 1000)
     loop
       perform remem._raise('RM003', jsonb_build_object('item', item_no, 'argument', v_bad, 'limit', 1000),
         format('%s may hold at most 1000 texts of at most 1000 bytes, none null', v_bad));

@@ -649,6 +649,8 @@ CREATE FUNCTION remem._add_entities(workspace text, memory_nos bigint[]) RETURNS
 
 CREATE FUNCTION remem._add_hash_vectors(workspace text, memory_nos bigint[]) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
+CREATE FUNCTION remem._add_item_entities(workspace text, items remem._prepared_item[], memory_nos bigint[]) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_memoize TO 'off';
+
 CREATE TABLE remem.workspace (
     workspace text NOT NULL COLLATE pg_catalog."C",
     language text NOT NULL,
@@ -678,6 +680,12 @@ CREATE FUNCTION remem._add_tally(workspace text, space_no integer, rows_delta bi
 CREATE FUNCTION remem._add_topics(workspace remem.workspace, memory_nos bigint[]) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._add_vectors(workspace text, space_no integer, memory_nos bigint[], items remem._prepared_item[]) RETURNS bigint LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+
+CREATE FUNCTION remem._entity_names(text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
+
+CREATE FUNCTION remem._aliases_of(title text, aliases text[]) RETURNS TABLE(name text, other text) LANGUAGE sql STABLE ROWS 2 PARALLEL SAFE;
+
+CREATE FUNCTION remem._analyse_items(workspace remem.workspace, space remem.embedding_space, dictionaries regdictionary[], items remem._prepared_item[]) RETURNS remem._prepared_item[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
 CREATE FUNCTION remem._analyser_name(language text) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -720,6 +728,8 @@ CREATE FUNCTION remem._authorize_grants(workspace text) RETURNS void LANGUAGE pl
 CREATE FUNCTION remem._base_score(cosine double precision, best_cosine double precision, score double precision, best_score double precision, vector_weight double precision) RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION remem._begin_staged() RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+
+CREATE FUNCTION remem._bigrams(folded text) RETURNS text[] LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._cache_cold(workspace text, query text, query_embedding real[], k integer, options jsonb, semantic boolean, keyed boolean, OUT document jsonb, OUT snapshot pg_snapshot, OUT expires_at timestamp with time zone, OUT key bytea, OUT scope_key bytea, OUT vector real[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -815,6 +825,12 @@ CREATE FUNCTION remem._clear_jobs(workspace text, space_no integer) RETURNS void
 
 CREATE FUNCTION remem._compares_vectors(space_no integer, workspace text) RETURNS boolean LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
+CREATE FUNCTION remem._conflict_rules() RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION remem._default_item(item remem.memory_item, embedding real[]) RETURNS remem.memory_item LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION remem._content_hash(item remem.memory_item) RETURNS bytea LANGUAGE sql STABLE;
+
 CREATE FUNCTION remem._context_owners(context jsonb) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._correct(workspace text, body text, memory_id uuid, ref text, reason text, changes jsonb, embedding real[], space text) RETURNS remem.memory_ref LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET "TimeZone" TO 'UTC' SET "DateStyle" TO 'ISO, MDY' SET extra_float_digits TO '1';
@@ -871,7 +887,7 @@ CREATE FUNCTION remem._doctor_upkeep(scope text) RETURNS SETOF remem.check_row L
 
 CREATE FUNCTION remem._doctor_vector_indexes(scope text) RETURNS SETOF remem.check_row LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._document_text(title text, summary text, body text, speaker text, aliases text[], tags text[]) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._document_text(title text, summary text, body text, speaker text, aliases text[], tags text[]) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE;
 
 CREATE FUNCTION remem._drop_empty_sessions(workspace text, session_nos integer[]) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -899,7 +915,7 @@ CREATE FUNCTION remem._empty_texts(workspace text, space_no integer) RETURNS big
 
 CREATE FUNCTION remem._ensure_workspace(workspace text, language text DEFAULT 'english'::text) RETURNS remem.workspace LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._entity_names(text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
+CREATE FUNCTION remem._entity_candidates(text, also text[], names text[]) RETURNS text[] LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
 CREATE FUNCTION remem._entity_openers() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -923,7 +939,7 @@ CREATE FUNCTION remem._export_keys() RETURNS jsonb LANGUAGE sql IMMUTABLE PARALL
 
 CREATE FUNCTION remem._export_queries(space_no integer) RETURNS TABLE(type text, query text) LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._extract_entities(text, also text[], names text[]) RETURNS TABLE(name text, given boolean) LANGUAGE plpgsql STABLE ROWS 8 PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
+CREATE FUNCTION remem._extract_entities(text, also text[], names text[]) RETURNS TABLE(name text, given boolean) LANGUAGE sql STABLE ROWS 8 PARALLEL SAFE;
 
 CREATE FUNCTION remem._fail_claims(workspace text, claim_id uuid, item_nos integer[], error text, retry_after interval) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1119,11 +1135,21 @@ CREATE FUNCTION remem._is_plain_number(value jsonb) RETURNS boolean LANGUAGE sql
 
 CREATE FUNCTION remem._is_repeatable(document jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
+CREATE FUNCTION remem._is_short_list(list text[]) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE;
+
 CREATE FUNCTION remem._is_small_space(space_no integer) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+
+CREATE FUNCTION remem._item_kinds() RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION remem._item_scopes() RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION remem._is_sound(item remem.memory_item, source_classes text[]) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE;
 
 CREATE FUNCTION remem._is_used(space_no integer) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._item_attrs(workspace text, item remem.memory_item) RETURNS jsonb LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._is_vector(embedding real[], dimensions integer) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION remem._item_attrs(workspace text, item remem.memory_item) RETURNS jsonb LANGUAGE sql STABLE;
 
 CREATE FUNCTION remem._item_of(memory remem.memory) RETURNS jsonb LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1141,7 +1167,13 @@ CREATE FUNCTION remem._levels(demand text) RETURNS text[] LANGUAGE sql IMMUTABLE
 
 CREATE FUNCTION remem._lexeme_limit() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._lexemes(text, dictionaries regdictionary[]) RETURNS TABLE(lexeme text, tf integer, extra boolean) LANGUAGE plpgsql STABLE STRICT ROWS 30 PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
+CREATE FUNCTION remem._spaced(folded text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+
+CREATE FUNCTION remem._wholes(spaced text, chars text) RETURNS text[] LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
+
+CREATE FUNCTION remem._lexemes(text, dictionaries regdictionary[]) RETURNS TABLE(lexeme text, tf integer, extra boolean) LANGUAGE sql STABLE ROWS 30 PARALLEL SAFE;
+
+CREATE FUNCTION remem._live_ref(workspace text, key text) RETURNS TABLE(memory_no bigint, memory_id uuid, ref text, content_hash bytea, session_no integer) LANGUAGE sql STABLE ROWS 1 PARALLEL SAFE;
 
 CREATE FUNCTION remem._list_of(value jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
@@ -1177,7 +1209,7 @@ CREATE FUNCTION remem._maintain_words(until timestamp with time zone, OUT n bigi
 
 CREATE FUNCTION remem._match_imports(workspace text, memories remem._import_memory[]) RETURNS TABLE(pos bigint, memory_id uuid, outcome text) LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._match_items(workspace text, items remem._prepared_item[]) RETURNS TABLE(pos bigint, memory_no bigint, memory_id uuid, ref text, outcome text) LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._match_items(workspace text, items remem._prepared_item[]) RETURNS TABLE(pos bigint, memory_no bigint, memory_id uuid, ref text, outcome text) LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_incremental_sort TO 'off';
 
 CREATE FUNCTION remem._matching(workspace text, row_filter jsonpath) RETURNS bigint[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1213,6 +1245,10 @@ CREATE FUNCTION remem._ms(started timestamp with time zone, ended timestamp with
 
 CREATE FUNCTION remem._named_filter(workspace text, names text[]) RETURNS jsonpath LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
+CREATE FUNCTION remem._words(folded text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+
+CREATE FUNCTION remem._names_of(title text, summary text, body text, speaker text, subject text, topic_key text, attribute text, tags text[], aliases text[], entities text[]) RETURNS TABLE(name text, given boolean) LANGUAGE sql STABLE ROWS 8 PARALLEL SAFE;
+
 CREATE FUNCTION remem._nearest_of_topic(context remem._plan_context, topic_no bigint, evidence remem._memory_evidence[], OUT cosine double precision, OUT shared integer) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._next_entries(workspace text, space_no integer, n integer, OUT kinds text[], OUT sources text[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off';
@@ -1247,7 +1283,7 @@ CREATE FUNCTION remem._phrase_tokens(words text) RETURNS text[] LANGUAGE plpgsql
 
 CREATE FUNCTION remem._phrase_words(folded text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._plain_spaces(text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION remem._plain_spaces(text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION remem._plan(workspace text, prompt text, prompt_embedding real[], options jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
@@ -1354,6 +1390,10 @@ CREATE FUNCTION remem._raise(code text, detail jsonb DEFAULT '{}'::jsonb, hint t
 
 CREATE FUNCTION remem._read_import(workspace remem.workspace, space remem.embedding_space, dictionaries regdictionary[], keys text[], record jsonb, embedding real[], item_no integer, max_source_class text) RETURNS remem._import_memory LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
+CREATE FUNCTION remem._read_item(space remem.embedding_space, keys text[], item jsonb, embedding real[], item_no integer, max_source_class text) RETURNS remem.memory_item LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+
+CREATE FUNCTION remem._read_items(space remem.embedding_space, keys text[], items jsonb[], vectors remem.memory_item[], item_nos integer[], max_source_class text) RETURNS remem._prepared_item[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
+
 CREATE FUNCTION remem._rebuild_past(workspace remem.workspace, memory_nos bigint[]) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET enable_seqscan TO 'off';
 
 CREATE FUNCTION remem._rebuild_postings(workspace remem.workspace, memory_nos bigint[]) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
@@ -1379,6 +1419,8 @@ CREATE FUNCTION remem._relation_end(workspace text, argument text, memory_id uui
 CREATE FUNCTION remem._relation_kinds() RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._remember(workspace text, items jsonb, on_error text) RETURNS SETOF remem.memory_ref LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET "TimeZone" TO 'UTC' SET "DateStyle" TO 'ISO, MDY' SET extra_float_digits TO '1';
+
+CREATE FUNCTION remem._remember_batch(workspace remem.workspace, space remem.embedding_space, dictionaries regdictionary[], keys text[], items jsonb[], vectors remem.memory_item[], item_nos integer[], max_source_class text, on_error text) RETURNS SETOF remem.memory_ref LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._render_compact(hits remem.recall_hit[], budget integer) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1482,7 +1524,7 @@ CREATE FUNCTION remem._statement(query text) RETURNS text LANGUAGE sql IMMUTABLE
 
 CREATE FUNCTION remem._storage_due(OUT task text, OUT relation text, OUT reason text, OUT command text) RETURNS SETOF record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._store(workspace remem.workspace, items remem._prepared_item[], on_error text) RETURNS SETOF remem.memory_ref LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._store(workspace remem.workspace, items remem._prepared_item[], on_error text) RETURNS SETOF remem.memory_ref LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_incremental_sort TO 'off';
 
 CREATE FUNCTION remem._store_entries(workspace text, space remem.embedding_space, claims remem.embedding_claim[], item_nos integer[], embeddings real[], OUT places integer[], OUT outcomes text[]) RETURNS record LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1508,7 +1550,7 @@ CREATE FUNCTION remem._take_stale(workspace remem.workspace, n integer, OUT want
 
 CREATE FUNCTION remem._text_array(value jsonb) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._text_fingerprint(speaker text, body text) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._text_fingerprint(speaker text, body text) RETURNS bytea LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._text_index(workspace remem.workspace) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1561,8 +1603,6 @@ CREATE FUNCTION remem._word_evidence(context remem._plan_context, topic_no bigin
 CREATE FUNCTION remem._word_scores(query remem._query, memory_nos bigint[], OUT scores double precision[], OUT matched double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_nestloop TO 'off';
 
 CREATE FUNCTION remem._word_scores_at(query remem._query, memory_nos bigint[], OUT scores double precision[], OUT matched double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_nestloop TO 'off';
-
-CREATE FUNCTION remem._words(folded text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._words_are_counted(documents bigint, counted bigint) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 

@@ -1,9 +1,10 @@
 -- Names without a language model: who and what a text speaks of. Rules over the shipped character tables, so
 -- that they are the same in every locale. remem.rebuild_entities is due after a change of what is found.
 
--- Spaces and apostrophes of Unicode as their plain forms. replace() is far cheaper than translate().
+-- Spaces and apostrophes of Unicode as their plain forms. replace() is far cheaper than translate(). Not strict, or it
+-- would not be inlined.
 create or replace function remem._plain_spaces(text) returns text
-language sql immutable strict parallel safe
+language sql immutable parallel safe
 return case when octet_length($1) = length($1) then replace(replace($1, E'\t', ' '), E'\r', ' ')
   else replace(replace(replace(replace(replace($1, E'\t', ' '), E'\r', ' '), E'\u00a0', ' '), E'\u3000', ' '), E'\u2019', '''') end;
 comment on function remem._plain_spaces(text) is 'Tabs, no-break and ideographic spaces as spaces, curly apostrophes as straight ones.';
@@ -17,10 +18,16 @@ set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  c_left constant text := E',;:!?"''`(){}[]<>|*=&%$@#\u201c\u201d\u201e\u2018\u00ab\u00bb\u2039\u203a\u300a\u300b\u300c\u300d\u300e\u300f\u3010\u3011\u3001\u3002\u2026\u00bf\u00a1';
-  c_right constant text := E',;:!?"''`(){}[]<>|*=&%$.\u201c\u201d\u201e\u2018\u00ab\u00bb\u2039\u203a\u300a\u300b\u300c\u300d\u300e\u300f\u3010\u3011\u3001\u3002\u2026';
-  v_text text := remem._plain_spaces(remem._fold($1));
+  c_strange constant text := E'],;:!?"`(){}[<>|*=&%$\u201c\u201d\u201e\u2018\u00ab\u00bb\u2039\u203a\u300a\u300b\u300c\u300d\u300e\u300f\u3010\u3011\u3001\u3002\u2026';
+  c_left constant text := c_strange || E'''@#\u00bf\u00a1';
+  c_right constant text := c_strange || '''.';
+  v_text text := remem._fold($1);
 begin
+  v_text := remem._plain_spaces(v_text);
+  -- Most names have nothing at the edges of their words: one look says so and starts no query.
+  if v_text collate "C" !~ ('[' || c_left || E'.]|[ \n][ \n]|^[ \n]|[ \n]$|^$') then
+    return replace(v_text, E'\n', E' \n ');
+  end if;
   return (
     select string_agg(case when t.word like '%''s' then left(t.word, -2) else t.word end, ' ')
     from (
@@ -55,31 +62,34 @@ as $$
 $$;
 comment on function remem._entity_openers() is 'A regex of capitalised words that are no names.';
 
--- The names of one memory, at most 32 of 2 to 128 bytes, in one spelling (_entity_names). names: the caller
--- passed them as entities. Found besides: `also` (speaker, subject, tags, aliases, topic key), quoted names,
--- mentions, tags, identifiers (ERR_4071, CamelCase, snake_case, ABC-123, k8s, v1.2), paths and files, URLs with
--- their hosts, e-mail addresses, and runs of up to four capitalised words. A single capitalised word that opens
--- a sentence is none, unless something speaks for it: it is seen again, is an acronym, owns something ("Luna's")
--- or does something ("Alice prefers"). Only the first 20,000 characters are looked at. Unspaced scripts have no
--- capitals: of those only names that are passed or quoted.
-create or replace function remem._extract_entities(text, also text[], names text[])
-returns table (name text, given boolean)
-language plpgsql stable parallel safe rows 8
+-- What may be the names of one memory, as written: first those of `names`, which the caller passed as entities, then
+-- `also` (speaker, subject, tags, aliases, topic key), quoted names, mentions, tags, identifiers (ERR_4071, CamelCase,
+-- snake_case, ABC-123, k8s, v1.2), paths and files, URLs with their hosts, e-mail addresses, and runs of up to four
+-- capitalised words. A single capitalised word that opens a sentence is none, unless something speaks for it: it is
+-- seen again, is an acronym, owns something ("Luna's") or does something ("Alice prefers"). Only the first 20,000
+-- characters are looked at. Unspaced scripts have no capitals: of those only names that are passed or quoted. Each
+-- kind is searched only where one regex finds what it cannot do without: most texts have little of it.
+create or replace function remem._entity_candidates(text, also text[], names text[]) returns text[]
+language plpgsql immutable parallel safe
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_column
 declare
-  v_text text := E'\n' || remem._plain_spaces(left($1, 20000));
-  v_given text[] := coalesce(array_remove($3, null), '{}');
-  v_names text[] := v_given || coalesce(array_remove($2, null), '{}');
+  v_text text := left($1, 20000);
+  v_names text[] := coalesce(array_remove($3, null), '{}') || coalesce(array_remove($2, null), '{}');
   v_upper text := 'A-Z';
   v_word text := 'A-Za-z0-9_';
   v_cap text;
 begin
+  v_text := E'\n' || remem._plain_spaces(v_text);
   if octet_length(v_text) > length(v_text) then
     v_upper := 'A-Z' || remem._chars_upper();
     v_word := remem._chars_word() || '_';
+  end if;
+
+  -- Many a text has nothing of all that.
+  if v_text collate "C" !~ E'["@#_/\\\\0-9A-Z\u0080-\U0010FFFF]|[a-z-][.][a-z]' then
+    return v_names;
   end if;
 
   if v_text collate "C" ~ E'["\u201c\u201e\u300c\u300e\u00ab]' then
@@ -93,7 +103,7 @@ begin
     );
   end if;
 
-  if v_text collate "C" ~ '[@#_/\\0-9]|[a-z][A-Z.:]' then
+  if v_text collate "C" ~ '[@#_/\\0-9]|[a-z][A-Z]|[A-Za-z-][.][a-z]' then
     v_names := v_names || array(
       select p.part
       from (
@@ -151,22 +161,28 @@ begin
     );
   end if;
 
-  if cardinality(v_names) = 0 then
-    return;
-  end if;
-  return query
-  select n.name, bool_or(n.n <= cardinality(v_given)) as given
+  return v_names;
+end
+$$;
+comment on function remem._entity_candidates(text, text[], text[]) is 'What may be the names of a memory, as written, by rules.';
+
+-- The names of one memory, at most 32 of 2 to 128 bytes, in one spelling (_entity_names); given are those of `names`.
+-- One SELECT with a bound body, which becomes part of the statement that calls it: a batch is spelled in one.
+create or replace function remem._extract_entities(text, also text[], names text[])
+returns table (name text, given boolean)
+language sql stable parallel safe rows 8
+begin atomic
+  select n.name, bool_or(n.n <= coalesce(cardinality(array_remove($3, null)), 0))
   from (
     select btrim(l.name) as name, l.n
-    from string_to_table(remem._entity_names(replace(replace(array_to_string(v_names, E'\u0001'), E'\n', ' '), E'\u0001', E'\n')),
-      E'\n') with ordinality as l (name, n)
-    offset 0
+    from string_to_table(remem._entity_names(replace(replace(
+      array_to_string(remem._entity_candidates($1, $2, $3), E'\u0001'), E'\n', ' '), E'\u0001', E'\n')), E'\n')
+      with ordinality as l (name, n)
   ) as n
   where octet_length(n.name) between 2 and 128
   group by n.name
   order by min(n.n)
   limit 32;
-end
-$$;
+end;
 comment on function remem._extract_entities(text, text[], text[]) is
   'The names that a memory is about, by rules; at most 32, in the spelling in which they are looked up.';

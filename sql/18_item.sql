@@ -1,4 +1,4 @@
--- One item of remember: checked, defaulted, analysed. Every refusal names the item and the argument.
+-- One item of remember: read, defaulted, checked. Every refusal names the item and the argument.
 
 -- A text argument within its limit, or RM003.
 create or replace function remem._check_length(argument text, value text, max_bytes int, item_no int) returns void
@@ -33,6 +33,13 @@ begin
 end
 $$;
 comment on function remem._check_member(text, text, text[], int) is 'Refuses a value outside a closed list.';
+
+-- Whether a vector may be stored: right size, finite, not zero.
+create or replace function remem._is_vector(embedding real[], dimensions int) returns boolean
+language sql immutable parallel safe
+return array_ndims(embedding) = 1 and cardinality(embedding) = dimensions and array_position(embedding, null) is null
+  and not ('NaN' = any (embedding) or 'Infinity' = any (embedding) or '-Infinity' = any (embedding) or 0 = all (embedding));
+comment on function remem._is_vector(real[], int) is 'Whether a space of so many dimensions can hold a vector.';
 
 -- A vector of the space: right size, finite, not zero; or RM201, RM203. item_no 0 = a query.
 create or replace function remem._check_vector(embedding real[], space remem.embedding_space, item_no int) returns void
@@ -94,36 +101,92 @@ end
 $$;
 comment on function remem._parse_item(jsonb, text[], int) is 'Reads one JSON item with typed errors.';
 
--- Limits are in bytes. They keep one careless caller from making rows that nothing can read.
+create or replace function remem._item_kinds() returns text[]
+language sql immutable parallel safe
+return '{semantic,episodic,decision,preference,procedure,task,other}'::text[];
+comment on function remem._item_kinds() is 'The kinds of memories.';
+
+create or replace function remem._item_scopes() returns text[]
+language sql immutable parallel safe
+return '{global,project,session,user}'::text[];
+comment on function remem._item_scopes() is 'The scopes of memories.';
+
+create or replace function remem._conflict_rules() returns text[]
+language sql immutable parallel safe
+return '{new_version,error,rewrite}'::text[];
+comment on function remem._conflict_rules() is 'What remember may do about a ref that has other content.';
+
+-- The item with its defaults, and its vector, which comes apart from it.
+create or replace function remem._default_item(item remem.memory_item, embedding real[]) returns remem.memory_item
+language sql immutable parallel safe
+return row(item.body, item.ref, coalesce(item.kind, 'semantic'), item.title, item.summary, item.tags, item.aliases,
+  coalesce(nullif(item.scope, 'workspace'), 'global'),
+  case when item.scope = 'session' then coalesce(item.scope_ref, item.session_ref) else item.scope_ref end,
+  item.topic_key, item.subject, item.attribute, coalesce(item.source_class, 'unspecified'), item.source_ref,
+  coalesce(item.importance, 0.5), item.confidence, coalesce(item.pinned, false), coalesce(item.unresolved, false),
+  item.session_ref, item.turn_no, item.speaker, item.occurred_at, item.valid_from, item.valid_to, item.entities,
+  item.metadata, embedding, coalesce(item.on_conflict, 'new_version'), item.space)::remem.memory_item;
+comment on function remem._default_item(remem.memory_item, real[]) is 'An item as it is stored where it says nothing.';
+
+create or replace function remem._is_short_list(list text[]) returns boolean
+language sql stable parallel safe
+return list is null or case when array_ndims(list) = 1
+  then cardinality(list) <= 1000 and array_position(list, null) is null and octet_length(array_to_string(list, '')) <= 1000
+  else cardinality(list) = 0 end;
+comment on function remem._is_short_list(text[]) is 'Whether a list is so short that no element can be too long.';
+
+-- Whether an item with its defaults is surely right: nearly every one is, and a batch is looked at in one statement
+-- (bound, so that it is inlined). Of the others _check_item says what is wrong, if anything is. Limits are in bytes:
+-- they keep one careless caller from making rows that nothing can read.
+create or replace function remem._is_sound(item remem.memory_item, source_classes text[]) returns boolean
+language sql stable parallel safe
+return coalesce(
+  item.body ~ '[^\u0001-\u0020\u0085\u00a0\u2000-\u200b\u2028\u2029\u3000\ufeff]' and octet_length(item.body) <= remem._text_limit()
+  and coalesce(greatest(octet_length(item.title), octet_length(item.summary)), 0) <= 65536
+  and coalesce(greatest(octet_length(item.ref), octet_length(item.scope_ref), octet_length(item.session_ref),
+    octet_length(item.topic_key), octet_length(item.speaker)), 0) <= 500
+  and coalesce(greatest(octet_length(item.subject), octet_length(item.attribute)), 0) <= 2000
+  and coalesce(octet_length(item.source_ref), 0) <= 4000
+  and (item.metadata is null or octet_length(item.metadata::text) <= 200
+    or octet_length(item.metadata::text) <= 1048576 and not jsonb_path_exists(item.metadata, '$.**{500}'))
+  and remem._is_short_list(item.tags) and remem._is_short_list(item.aliases) and remem._is_short_list(item.entities)
+  and item.kind = any (remem._item_kinds()) and item.scope = any (remem._item_scopes())
+  and (item.scope = 'global') = (item.scope_ref is null) and item.scope_ref is distinct from ''
+  and item.ref is distinct from '' and item.session_ref is distinct from ''
+  and item.source_class = any (source_classes)
+  and item.importance between 0 and 1 and coalesce(item.confidence, 0) between 0 and 1
+  and coalesce(item.valid_from < item.valid_to, true)
+  and (item.turn_no is null or item.turn_no between 0 and 1000000000 and item.session_ref is not null)
+  and item.on_conflict = any (remem._conflict_rules()), false);
+comment on function remem._is_sound(remem.memory_item, text[]) is 'Whether an item is surely within all limits; false says nothing.';
+
+-- The limits of _is_sound one by one, and those that it leaves to this.
 create or replace function remem._check_item(item remem.memory_item, item_no int) returns remem.memory_item
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
+  v_item remem.memory_item := remem._default_item(item, item.embedding);
   v_bad text;
 begin
+  if remem._is_sound(v_item, array['unspecified']) then
+    return v_item;
+  end if;
   if coalesce(item.body, '') !~ '[^\u0001-\u0020\u0085\u00a0\u2000-\u200b\u2028\u2029\u3000\ufeff]' then
     perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'body'), 'A memory needs a body');
   end if;
-  -- Nearly every item is within its limits: one look says so, and only the others are told by which they are not.
-  if octet_length(item.body) > remem._text_limit() or greatest(octet_length(item.title), octet_length(item.summary)) > 65536
-      or greatest(octet_length(item.ref), octet_length(item.scope_ref), octet_length(item.session_ref), octet_length(item.topic_key),
-        octet_length(item.speaker)) > 500
-      or greatest(octet_length(item.subject), octet_length(item.attribute)) > 2000 or octet_length(item.source_ref) > 4000
-      or octet_length(item.metadata::text) > 1048576 then
-    perform remem._check_length('body', item.body, remem._text_limit(), item_no);
-    perform remem._check_length('title', item.title, 65536, item_no);
-    perform remem._check_length('summary', item.summary, 65536, item_no);
-    perform remem._check_length('ref', item.ref, 500, item_no);
-    perform remem._check_length('scope_ref', item.scope_ref, 500, item_no);
-    perform remem._check_length('session_ref', item.session_ref, 500, item_no);
-    perform remem._check_length('topic_key', item.topic_key, 500, item_no);
-    perform remem._check_length('speaker', item.speaker, 500, item_no);
-    perform remem._check_length('subject', item.subject, 2000, item_no);
-    perform remem._check_length('attribute', item.attribute, 2000, item_no);
-    perform remem._check_length('source_ref', item.source_ref, 4000, item_no);
-    perform remem._check_length('metadata', item.metadata::text, 1048576, item_no);
-  end if;
+  perform remem._check_length('body', item.body, remem._text_limit(), item_no);
+  perform remem._check_length('title', item.title, 65536, item_no);
+  perform remem._check_length('summary', item.summary, 65536, item_no);
+  perform remem._check_length('ref', item.ref, 500, item_no);
+  perform remem._check_length('scope_ref', item.scope_ref, 500, item_no);
+  perform remem._check_length('session_ref', item.session_ref, 500, item_no);
+  perform remem._check_length('topic_key', item.topic_key, 500, item_no);
+  perform remem._check_length('speaker', item.speaker, 500, item_no);
+  perform remem._check_length('subject', item.subject, 2000, item_no);
+  perform remem._check_length('attribute', item.attribute, 2000, item_no);
+  perform remem._check_length('source_ref', item.source_ref, 4000, item_no);
+  perform remem._check_length('metadata', item.metadata::text, 1048576, item_no);
   -- Readers in other languages take documents apart by recursion: one that is too deep for them would hide all others.
   if octet_length(item.metadata::text) > 200 and jsonb_path_exists(item.metadata, '$.**{500}') then
     perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'metadata', 'limit', 500),
@@ -132,20 +195,15 @@ begin
   if coalesce(item.tags, item.aliases, item.entities) is not null then
     for v_bad in
       select a.name from (values ('tags', item.tags), ('aliases', item.aliases), ('entities', item.entities)) a (name, vals)
-      where cardinality(a.vals) > 1000 or exists (select from unnest(a.vals) v where v is null or octet_length(v) > 1000)
+      where cardinality(a.vals) > 1000 or array_ndims(a.vals) > 1 or exists (select from unnest(a.vals) v where v is null or octet_length(v) > 1000)
     loop
       perform remem._raise('RM003', jsonb_build_object('item', item_no, 'argument', v_bad, 'limit', 1000),
         format('%s may hold at most 1000 texts of at most 1000 bytes, none null', v_bad));
     end loop;
   end if;
-  item.kind := coalesce(item.kind, 'semantic');
-  perform remem._check_member('kind', item.kind,
-    '{semantic,episodic,decision,preference,procedure,task,other}', item_no);
-  item.scope := coalesce(nullif(item.scope, 'workspace'), 'global');
-  perform remem._check_member('scope', item.scope, '{global,project,session,user}', item_no);
-  if item.scope = 'session' then
-    item.scope_ref := coalesce(item.scope_ref, item.session_ref);
-  end if;
+  item := v_item;
+  perform remem._check_member('kind', item.kind, remem._item_kinds(), item_no);
+  perform remem._check_member('scope', item.scope, remem._item_scopes(), item_no);
   if (item.scope = 'global') <> (item.scope_ref is null) or item.scope_ref = '' then
     perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'scope_ref', 'value', item.scope_ref),
       'Every scope but global needs a scope_ref; global has none');
@@ -154,12 +212,10 @@ begin
     perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', case when item.ref = '' then 'ref' else 'session_ref' end,
       'value', ''), 'Leave it out, or give it a name');
   end if;
-  item.source_class := coalesce(item.source_class, 'unspecified');
   if not exists (select from remem.source_class s where s.name = item.source_class) then
     perform remem._check_member('source_class', item.source_class,
       (select array_agg(s.name order by s.name) from remem.source_class s), item_no);
   end if;
-  item.importance := coalesce(item.importance, 0.5);
   if not (item.importance between 0 and 1 and coalesce(item.confidence, 0) between 0 and 1) then
     v_bad := case when item.importance between 0 and 1 then 'confidence' else 'importance' end;
     perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', v_bad), format('%s lies between 0 and 1', v_bad));
@@ -171,10 +227,7 @@ begin
     perform remem._raise('RM001', jsonb_build_object('item', item_no, 'argument', 'turn_no', 'value', item.turn_no,
       'limit', 1000000000), 'A turn number lies between 0 and 1000000000 and belongs to a session_ref');
   end if;
-  item.on_conflict := coalesce(item.on_conflict, 'new_version');
-  perform remem._check_member('on_conflict', item.on_conflict, '{new_version,error,rewrite}', item_no);
-  item.pinned := coalesce(item.pinned, false);
-  item.unresolved := coalesce(item.unresolved, false);
+  perform remem._check_member('on_conflict', item.on_conflict, remem._conflict_rules(), item_no);
   return item;
 end
 $$;
@@ -183,9 +236,7 @@ comment on function remem._check_item(remem.memory_item, int) is 'Defaults and l
 -- What filters see: the system fields and the caller's metadata in one document.
 create or replace function remem._item_attrs(workspace text, item remem.memory_item) returns jsonb
 language sql stable
-set search_path = pg_catalog, remem, pg_temp
-as $$
-  select jsonb_strip_nulls(jsonb_build_object(
+return jsonb_strip_nulls(jsonb_build_object(
       'workspace', workspace, 'ref', item.ref, 'kind', item.kind, 'scope', item.scope, 'scope_ref', item.scope_ref,
       'title', left(item.title, 1000), 'tags', to_jsonb(item.tags), 'topic_key', item.topic_key, 'subject', item.subject,
       'attribute', item.attribute, 'source_class', item.source_class, 'source_ref', item.source_ref,
@@ -194,8 +245,7 @@ as $$
       'unresolved', item.unresolved, 'session_ref', item.session_ref, 'turn_no', item.turn_no,
       'speaker', item.speaker, 'occurred_at', item.occurred_at, 'valid_from', item.valid_from, 'valid_to', item.valid_to,
       'created_at', now(), 'freshness', 'current'))
-    || case when item.metadata is null then '{}' else jsonb_build_object('metadata', item.metadata) end
-$$;
+    || case when item.metadata is null then '{}' else jsonb_build_object('metadata', item.metadata) end;
 comment on function remem._item_attrs(text, remem.memory_item) is 'The document that jsonpath filters are applied to.';
 
 -- What a writer says about its own trust is capped by its grant.
@@ -229,65 +279,3 @@ begin
 end
 $$;
 comment on function remem._normalize_json(jsonb) is 'The document with all its text in NFC.';
-
--- What finds exact duplicates: who says what, folded, with every white space the same.
-create or replace function remem._text_fingerprint(speaker text, body text) returns bytea
-language sql immutable parallel safe
-set search_path = pg_catalog, remem, pg_temp
-as $$
-  select substr(sha256(convert_to(
-    regexp_replace(remem._fold(concat_ws(E'\n', speaker, body)), '[\u0001-\u0020\u00a0\u3000]+', ' ', 'g'), 'UTF8')), 1, 16)
-$$;
-comment on function remem._text_fingerprint(text, text) is 'What two memories with the same words have in common.';
-
--- The whole way from JSON to something that can be stored. Runs with time zone UTC (set by the caller),
--- so that a datetime without a zone means the same on every server. A vector may come beside the JSON.
-create or replace function remem._prepare_item(
-  workspace remem.workspace, space remem.embedding_space, dictionaries regdictionary[], keys text[], item jsonb, embedding real[],
-  item_no int, max_source_class text
-) returns remem._prepared_item
-language plpgsql stable
-set search_path = pg_catalog, remem, pg_temp
-as $$
-declare
-  v_item remem.memory_item;
-  v_result remem._prepared_item;
-  v_text text;
-begin
-  -- The vector goes its own way: as JSON it is most of the item, and has no text to normalise.
-  if jsonb_typeof(item) = 'object' and item ? 'embedding' then
-    embedding := (remem._parse_item(jsonb_build_object('embedding', item -> 'embedding'), keys, item_no)).embedding;
-    item := item - 'embedding';
-  end if;
-  v_item := remem._check_item(remem._parse_item(remem._normalize_json(item), keys, item_no), item_no);
-  if max_source_class is not null then
-    v_item.source_class := remem._cap_source_class(v_item.source_class, max_source_class);
-  end if;
-  v_text := remem._document_text(v_item.title, v_item.summary, v_item.body, v_item.speaker, v_item.aliases, v_item.tags);
-  v_result.item_no := item_no;
-  v_result.content_hash := substr(sha256(convert_to(
-    (to_jsonb(v_item) - '{embedding,space,on_conflict}'::text[])::text, 'UTF8')), 1, 16);
-  v_result.fingerprint := remem._text_fingerprint(v_item.speaker, v_item.body);
-  v_result.attrs := remem._item_attrs(workspace.workspace, v_item);
-  select coalesce(array_agg(l.lexeme), '{}'), coalesce(array_agg(l.tf), '{}'), coalesce(sum(l.tf) filter (where not l.extra), 0)
-  into v_result.lexemes, v_result.tfs, v_result.doc_len
-  from remem._lexemes(v_text, dictionaries) l;
-  if embedding is not null then
-    if v_item.space is not null and v_item.space not in (space.fingerprint, space.name) then
-      perform remem._raise('RM202', jsonb_build_object('item', item_no, 'space', v_item.space, 'expected', space.name),
-        'The vector was made by another model than the workspace''s current one');
-    end if;
-    perform remem._check_vector(embedding, space, item_no);
-  elsif space.space_no = 1 then
-    embedding := remem._hash_embed(v_text);
-    if 0 = all (embedding) then
-      embedding := null;  -- a text without features has no direction
-    end if;
-  end if;
-  v_item.embedding := embedding;
-  v_result.item := v_item;
-  return v_result;
-end
-$$;
-comment on function remem._prepare_item(remem.workspace, remem.embedding_space, regdictionary[], text[], jsonb, real[], int, text) is
-  'Validates and analyses one item of remember.';

@@ -16,51 +16,41 @@ declare
   v_keys text[] := (select array_agg(a.attname order by a.attnum) from pg_attribute a
     where a.attrelid = 'remem.memory_item'::regclass and a.attnum > 0 and not a.attisdropped);
   v_cap text := remem._max_source_class(workspace);
-  v_prepared remem._prepared_item[] := '{}';
-  v_row record;
+  v_places tid[];
+  v_items jsonb[];
+  v_vectors remem.memory_item[];
+  v_item_nos int[];
   v_chunks int := 0;
-  v_code text;
-  v_message text;
-  v_detail text;
-  v_hint text;
 begin
   perform remem._lock_workspace(workspace);
   v_workspace := remem._ensure_workspace(workspace);
   v_space := remem._space(v_workspace.space_no);
   v_dictionaries := remem._language_dictionaries(v_workspace.language);
-  for v_row in execute case when items is null then 'select s.item_no, s.item, s.embedding from pg_temp.remem_staged s order by s.item_no'
-    else 'select i.ordinality::int as item_no, i.item, null::real[] as embedding from jsonb_array_elements($1) with ordinality i (item)' end
-    using items
+  if items is not null then
+    v_items := array(select i.item from jsonb_array_elements(items) i (item));
+    return query select r.* from remem._remember_batch(v_workspace, v_space, v_dictionaries, v_keys, v_items, null,
+      array(select n from generate_series(1, cardinality(v_items)) n), v_cap, on_error) r;
+    return;
+  end if;
+  -- Where the rows of each chunk lie: the table itself is sorted once and read once.
+  for v_places in execute
+    'select array_agg(c.place) from (
+       select s.ctid as place, (row_number() over (order by s.item_no, s.ctid) - 1) / $1 as chunk from pg_temp.remem_staged s) c
+     group by c.chunk order by c.chunk' using c_chunk
   loop
-    if on_error = 'abort' then
-      v_prepared := v_prepared || remem._prepare_item(v_workspace, v_space, v_dictionaries, v_keys, v_row.item, v_row.embedding,
-        v_row.item_no, v_cap);
-    else
-      begin
-        v_prepared := v_prepared || remem._prepare_item(v_workspace, v_space, v_dictionaries, v_keys, v_row.item, v_row.embedding,
-          v_row.item_no, v_cap);
-      exception when others then
-        -- 'others' because plpgsql has no name for our error class; anything else goes on up.
-        get stacked diagnostics v_code = returned_sqlstate, v_message = message_text, v_detail = pg_exception_detail,
-          v_hint = pg_exception_hint;
-        if v_code not like 'RM%' then
-          raise;
-        end if;
-        return next (null, v_row.item ->> 'ref', 'refused', v_row.item_no,
-          remem._error_value(v_code, v_message, v_detail, v_hint))::remem.memory_ref;
-      end;
+    -- Keys are taken chunk by chunk and no longer in one order: the second chunk takes all of the workspace's.
+    v_chunks := v_chunks + 1;
+    if v_chunks = 2 then
+      perform remem._lock_all_names(workspace);
     end if;
-    if items is null and cardinality(v_prepared) >= c_chunk then
-      -- Keys are taken chunk by chunk and no longer in one order: the second chunk takes all of the workspace's.
-      v_chunks := v_chunks + 1;
-      if v_chunks = 2 then
-        perform remem._lock_all_names(workspace);
-      end if;
-      return query select r.* from remem._store(v_workspace, remem._embed_items(v_space, v_prepared), on_error) r;
-      v_prepared := '{}';
-    end if;
+    execute
+      'select array_agg(s.item_no order by s.item_no, s.ctid), array_agg(s.item order by s.item_no, s.ctid),
+         array_agg(case when s.embedding is not null then remem._default_item(null, s.embedding) end order by s.item_no, s.ctid)
+       from pg_temp.remem_staged s where s.ctid = any ($1)'
+      into v_item_nos, v_items, v_vectors using v_places;
+    return query select r.* from remem._remember_batch(v_workspace, v_space, v_dictionaries, v_keys, v_items, v_vectors, v_item_nos,
+      v_cap, on_error) r;
   end loop;
-  return query select r.* from remem._store(v_workspace, remem._embed_items(v_space, v_prepared), on_error) r;
 end
 $$;
 comment on function remem._remember(text, jsonb, text) is 'The one path of every write; the caller has authorised.';
@@ -69,6 +59,7 @@ comment on function remem._remember(text, jsonb, text) is 'The one path of every
 create or replace function remem._store(workspace remem.workspace, items remem._prepared_item[], on_error text) returns setof remem.memory_ref
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
+set enable_incremental_sort = off  -- as in _match_items
 as $$
 declare
   v_wave remem._prepared_item[];
@@ -82,10 +73,19 @@ begin
     select (p.item).session_ref from unnest(items) p where (p.item).session_ref is not null
     union
     select s.session_ref
-    from remem.memory m join remem.session s on s.workspace = m.workspace and s.session_no = m.session_no
-    where m.workspace = workspace.workspace and m.superseded_at is null and m.forgotten_at is null
-      and m.ref = any (array(select (p.item).ref from unnest(items) p)))) l;
-  -- Items of one batch that share a ref or a text are stored one after the other.
+    from (select (p.item).ref from unnest(items) p where (p.item).ref is not null) r
+    cross join lateral remem._live_ref(workspace.workspace, r.ref) m
+    cross join lateral (select x.session_ref from remem.session x
+      where (x.workspace, x.session_no) >= (workspace.workspace, m.session_no)
+        and (x.workspace, x.session_no) <= (workspace.workspace, m.session_no)
+      order by x.workspace, x.session_no limit 1) s)) l;
+  -- Items of one batch that share a ref or a text are stored one after the other. Most batches have none that do.
+  if on_error = 'abort' and (
+      select pg_catalog.count(distinct coalesce((p.item).ref, encode(p.fingerprint, 'hex')) collate "C") = cardinality(items)
+      from unnest(items) p) then
+    return query select r.* from remem._insert_wave(workspace, items, v_session_refs, v_session_nos) r;
+    return;
+  end if;
   for v_wave in
     select array_agg(w.prepared order by w.pos)
     from (

@@ -72,11 +72,12 @@ language sql volatile
 set search_path = pg_catalog, remem, pg_temp
 as $$
   insert into remem.posting (workspace, lexeme, memory_no, session_no, turn_no, doc_len, tf)
-  select _add_postings.workspace, l.lexeme, m.memory_no, m.session_no, m.turn_no, least(p.doc_len, 32767), least(l.tf, 32767)
-  from unnest(items) with ordinality p
-  join unnest(memory_nos, session_nos, turn_nos) with ordinality m (memory_no, session_no, turn_no, ordinality)
-    on m.ordinality = p.ordinality
+  select _add_postings.workspace, l.lexeme collate "C" as lexeme, p.memory_no, p.session_no, p.turn_no, least(p.doc_len, 32767), least(l.tf, 32767)
+  from unnest(items, memory_nos, session_nos, turn_nos)
+    p (item_no, item, attrs, fingerprint, content_hash, lexemes, tfs, doc_len, memory_no, session_no, turn_no)
   cross join lateral unnest(p.lexemes, p.tfs) l (lexeme, tf)
+  -- In the order of the index, whose leaves are then each visited once.
+  order by lexeme, p.memory_no
 $$;
 comment on function remem._add_postings(text, remem._prepared_item[], bigint[], int[], int[]) is 'Writes the inverted index of new rows.';
 
@@ -124,9 +125,9 @@ declare
 begin
   execute format(
     'insert into remem.embedding_%1$s (workspace, memory_no, embedding)
-     select $1, m.memory_no, remem._unit((p.item).embedding)
-     from unnest($3) with ordinality p join unnest($2) with ordinality m (memory_no, ordinality) using (ordinality)
-     where (p.item).embedding is not null and m.memory_no is not null
+     select $1, p.memory_no, remem._unit((p.item).embedding)
+     from unnest($3, $2) p (item_no, item, attrs, fingerprint, content_hash, lexemes, tfs, doc_len, memory_no)
+     where (p.item).embedding is not null and p.memory_no is not null
      on conflict do nothing', space_no)
   using workspace, memory_nos, items;
   get diagnostics v_count = row_count;
@@ -198,13 +199,31 @@ end
 $$;
 comment on function remem._lock_sessions(text, text[]) is 'Finds, creates and locks the sessions that a batch writes to.';
 
+-- The live row of a ref. A bound body, to be inlined. Plain equality leaves the planner, while a table is young and has
+-- no statistics, with several indexes of one cost, and it may read the whole workspace for every ref: only the index of
+-- refs has this order, and both ends make it stop at once.
+create or replace function remem._live_ref(workspace text, key text)
+returns table (memory_no bigint, memory_id uuid, ref text, content_hash bytea, session_no int)
+language sql stable parallel safe rows 1
+begin atomic
+  select x.memory_no, x.memory_id, x.ref, x.content_hash, x.session_no
+  from remem.memory x
+  where (x.workspace, x.ref) >= (_live_ref.workspace, key) and (x.workspace, x.ref) <= (_live_ref.workspace, key)
+    and x.ref is not null and x.superseded_at is null and x.forgotten_at is null
+  order by x.workspace, x.ref
+  limit 1;
+end;
+comment on function remem._live_ref(text, text) is 'The current row of a caller''s key, by its index.';
+
 -- What each item meets: the live row of its ref, or an equal text that it merges into; or else what an old export must
 -- not bring back: a purged ref, a forgotten text (of the ref; without a ref the same text in the same scope, or the same
--- turn), a text that the ref was corrected or superseded from (without a ref: the same in everything).
+-- turn), a text that the ref was corrected or superseded from (without a ref: the same in everything). Whether the
+-- workspace has anything of a sort is asked once for all of them.
 create or replace function remem._match_items(workspace text, items remem._prepared_item[])
 returns table (pos bigint, memory_no bigint, memory_id uuid, ref text, outcome text)
 language sql stable
 set search_path = pg_catalog, remem, pg_temp
+set enable_incremental_sort = off  -- else the order of _live_ref is made of another index
 as $$
   select p.ordinality, coalesce(b.memory_no, r.memory_no, d.memory_no), coalesce(b.memory_id, r.memory_id, d.memory_id),
     coalesce(b.ref, r.ref, d.ref),
@@ -216,9 +235,7 @@ as $$
       else 'new_version'
     end
   from unnest(items) with ordinality p
-  left join remem.memory r
-    on r.workspace = _match_items.workspace and r.ref = (p.item).ref
-    and r.superseded_at is null and r.forgotten_at is null
+  left join lateral remem._live_ref(_match_items.workspace, (p.item).ref) r on true
   left join lateral (
     select m.memory_no, m.memory_id, m.ref from remem.memory m
     where (p.item).ref is null and (p.item).session_ref is null
@@ -235,11 +252,13 @@ as $$
     select x.* from (
       select 'purged' as outcome, null::bigint as memory_no, t.memory_id, t.ref from remem.tombstone t
       where t.workspace = _match_items.workspace and t.ref = (p.item).ref and t.blocks and r.memory_no is null
+        and (select exists (select from remem.tombstone x where x.workspace = _match_items.workspace))
       union all
       select 'forgotten', m.memory_no, m.memory_id, m.ref
       from remem.forgotten f
       join remem.memory m on m.workspace = f.workspace and m.memory_no = f.memory_no
-      where f.workspace = _match_items.workspace and f.fingerprint = p.fingerprint and case
+      where f.workspace = _match_items.workspace and f.fingerprint = p.fingerprint
+        and (select exists (select from remem.forgotten x where x.workspace = _match_items.workspace)) and case
         when (p.item).ref is not null then f.ref = (p.item).ref
         when (p.item).session_ref is null then f.session_no is null and m.scope = (p.item).scope
           and m.scope_ref is not distinct from (p.item).scope_ref
@@ -251,6 +270,7 @@ as $$
       join remem.memory o on o.workspace = l.workspace and o.memory_no = l.old_no
       where l.workspace = _match_items.workspace and l.ref = (p.item).ref and l.how <> 'new_version'
         and l.fingerprint = p.fingerprint
+        and (select exists (select from remem.lineage x where x.workspace = _match_items.workspace))
       union all
       select 'superseded', o.memory_no, o.memory_id, o.ref
       from remem.lineage l

@@ -9,7 +9,9 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
 #variable_conflict use_column
 declare
+  v_items remem._prepared_item[] := items;  -- a variable of its own is taken apart once, not for each element
   v_row record;
+  v_item remem._prepared_item;
   v_new remem._prepared_item[] := '{}';   -- the rows to write; the arrays below run in parallel
   v_old bigint[] := '{}';                 -- the version that each supersedes, or null
   v_sessions int[] := '{}';
@@ -22,19 +24,20 @@ declare
   v_turn int;
 begin
   for v_row in
-    select t.*, items[t.pos] as prepared, m.session_no, m.turn_no
+    select t.*, m.session_no, m.turn_no
     from remem._match_items(workspace.workspace, items) t
     -- offset 0 keeps it a lookup: the plan that a session keeps would hash the whole workspace.
     left join lateral (select x.session_no, x.turn_no from remem.memory x
       where x.workspace = workspace.workspace and x.memory_no = t.memory_no offset 0) m on true
     order by t.pos
   loop
-    if v_row.outcome = 'new_version' and ((v_row.prepared).item).on_conflict = 'error' then
-      perform remem._raise('RM102', jsonb_build_object('item', (v_row.prepared).item_no, 'argument', 'ref', 'value', v_row.ref),
+    v_item := v_items[v_row.pos];
+    if v_row.outcome = 'new_version' and (v_item.item).on_conflict = 'error' then
+      perform remem._raise('RM102', jsonb_build_object('item', v_item.item_no, 'argument', 'ref', 'value', v_row.ref),
         'The ref exists with other content; leave on_conflict out to store a new version');
     elsif v_row.outcome in ('created', 'new_version') then
-      v_at := array_position(session_refs, ((v_row.prepared).item).session_ref);
-      v_turn := ((v_row.prepared).item).turn_no;
+      v_at := array_position(session_refs, (v_item.item).session_ref);
+      v_turn := (v_item.item).turn_no;
       if v_at is not null then
         -- A new version of a turn stays in its place; any other comes after the last.
         if v_turn is null and v_row.session_no = session_nos[v_at] then
@@ -43,15 +46,15 @@ begin
         v_turn := coalesce(v_turn, v_last_turns[v_at] + 1);
         v_last_turns[v_at] := greatest(v_last_turns[v_at], v_turn);
       end if;
-      v_new := v_new || (v_row.prepared)::remem._prepared_item;
+      v_new := v_new || v_item;
       v_old := array_append(v_old, v_row.memory_no);
       v_sessions := array_append(v_sessions, session_nos[v_at]);
       v_turns := array_append(v_turns, v_turn);
     else
       if v_row.outcome in ('unchanged', 'merged') then
-        perform remem._meet_again(workspace, v_row.memory_no, v_row.prepared, v_row.outcome);
+        perform remem._meet_again(workspace, v_row.memory_no, v_item, v_row.outcome);
       end if;
-      return next (v_row.memory_id, v_row.ref, v_row.outcome, (v_row.prepared).item_no, null)::remem.memory_ref;
+      return next (v_row.memory_id, v_row.ref, v_row.outcome, v_item.item_no, null)::remem.memory_ref;
     end if;
   end loop;
   if cardinality(v_new) > 0 then
@@ -103,7 +106,7 @@ begin
     i.summary, i.aliases, i.tags, i.entities, i.topic_key, i.subject, i.attribute, i.source_class, i.source_ref,
     i.importance, i.confidence, i.pinned, i.unresolved, session_nos[p.ordinality], turn_nos[p.ordinality], i.speaker,
     i.occurred_at, i.valid_from, i.valid_to,
-    case when turn_nos[p.ordinality] is null then p.attrs
+    case when turn_nos[p.ordinality] is not distinct from i.turn_no then p.attrs
       else p.attrs || jsonb_build_object('turn_no', turn_nos[p.ordinality]) end,
     p.fingerprint, p.content_hash, p.doc_len, p.lexemes, workspace.analyser_no
   from unnest(items) with ordinality p cross join lateral (select (p.item).*) i
@@ -141,7 +144,7 @@ declare
   v_doc_len bigint;
 begin
   perform remem._add_postings(workspace.workspace, items, memory_nos, session_nos, turn_nos);
-  perform remem._add_entities(workspace.workspace, memory_nos);
+  perform remem._add_item_entities(workspace.workspace, items, memory_nos);
   -- Nothing else makes a topic; most memories name none.
   if exists (select from unnest(items) p where (p.item).topic_key is not null or (p.item).title is not null) then
     perform remem._add_topics(workspace, memory_nos);
@@ -153,10 +156,10 @@ begin
   set turns = s.turns + d.turns, doc_len = s.doc_len + d.doc_len, last_turn = greatest(s.last_turn, d.last_turn),
       first_at = least(s.first_at, d.first_at), last_at = greatest(s.last_at, d.last_at)
   from (
-    select m.session_no, count(*) as turns, sum(p.doc_len) as doc_len, max(m.turn_no) as last_turn,
-      min((p.item).occurred_at) as first_at, max((p.item).occurred_at) as last_at
-    from unnest(session_nos, turn_nos) with ordinality m (session_no, turn_no, ordinality)
-    join unnest(items) with ordinality p on p.ordinality = m.ordinality
+    select m.session_no, count(*) as turns, sum(m.doc_len) as doc_len, max(m.turn_no) as last_turn,
+      min((m.item).occurred_at) as first_at, max((m.item).occurred_at) as last_at
+    from unnest(items, session_nos, turn_nos)
+      m (item_no, item, attrs, fingerprint, content_hash, lexemes, tfs, doc_len, session_no, turn_no)
     where m.session_no is not null
     group by m.session_no
   ) d

@@ -1,48 +1,88 @@
 -- The pointer index: kept by the writers' path, rebuilt in batches. No row of it is shared by two memories, so
 -- writers of the same names never wait for each other.
 
--- The names that live rows have, found anew in what is stored, and =attribute where a row says that of a subject (no
--- name begins like that). One path for new rows, for rows that come back and for a rebuild.
+-- The names of one memory, and =attribute where it says that of a subject (no name begins like that). A bound body, to be
+-- inlined: the one definition for new rows, for rows that come back and for a rebuild.
+create or replace function remem._names_of(title text, summary text, body text, speaker text, subject text, topic_key text,
+  attribute text, tags text[], aliases text[], entities text[])
+returns table (name text, given boolean)
+language sql stable parallel safe rows 8
+begin atomic
+  select e.name, e.given
+  from remem._extract_entities(concat_ws(E'\n', title, summary, body), array[speaker, subject, topic_key] || tags || aliases, entities) e
+  union all
+  select a.name, true
+  from (select '=' || btrim(remem._words(remem._fold(attribute))) as name where subject is not null offset 0) a
+  where octet_length(a.name) between 2 and 128;
+end;
+comment on function remem._names_of(text, text, text, text, text, text, text, text[], text[], text[]) is
+  'What the pointer index has of a memory.';
+
+-- What a memory declares to be one thing: its title and the aliases beside it, in both directions.
+create or replace function remem._aliases_of(title text, aliases text[]) returns table (name text, other text)
+language sql stable parallel safe rows 2
+begin atomic
+  select distinct d.name, d.other
+  from (
+    select remem._entity_names(replace(title, E'\n', ' ')) as title, remem._entity_names(replace(x.alias, E'\n', ' ')) as alias
+    from (select u.alias from unnest(aliases) with ordinality u (alias, n) order by u.n limit 32) x
+    where title is not null
+    offset 0
+  ) a
+  cross join lateral (values (a.alias, a.title), (a.title, a.alias)) d (name, other)
+  where a.title <> a.alias and octet_length(a.title) between 2 and 128 and octet_length(a.alias) between 2 and 128;
+end;
+comment on function remem._aliases_of(text, text[]) is 'Pairs of names that a memory declares to mean the same.';
+
+-- The names that stored rows have.
 create or replace function remem._memory_names(workspace text, memory_nos bigint[])
 returns table (memory_no bigint, name text, given boolean)
 language sql stable rows 100
 set search_path = pg_catalog, remem, pg_temp
 as $$
-  select m.memory_no, e.name, e.given
+  select m.memory_no, n.name, n.given
   from unnest(memory_nos) w (memory_no)
-  join remem.memory m on m.workspace = _memory_names.workspace and m.memory_no = w.memory_no
-  cross join lateral remem._extract_entities(concat_ws(E'\n', m.title, m.summary, m.body),
-    array[m.speaker, m.subject, m.topic_key] || m.tags || m.aliases, m.entities) e
-  union all
-  select m.memory_no, a.name, true
-  from unnest(memory_nos) w (memory_no)
-  join remem.memory m on m.workspace = _memory_names.workspace and m.memory_no = w.memory_no
-  cross join lateral (select '=' || btrim(remem._words(remem._fold(m.attribute))) as name) a
-  where m.subject is not null and octet_length(a.name) between 2 and 128
+  -- offset 0 keeps it a look-up: a join might find the names of the whole workspace.
+  cross join lateral (select x.* from remem.memory x
+    where x.workspace = _memory_names.workspace and x.memory_no = w.memory_no offset 0) m
+  cross join lateral remem._names_of(m.title, m.summary, m.body, m.speaker, m.subject, m.topic_key, m.attribute, m.tags,
+    m.aliases, m.entities) n
 $$;
 comment on function remem._memory_names(text, bigint[]) is 'The names of memories, extracted from what is stored.';
 
--- What memories declare to be one thing: a title and the aliases beside it, in both directions.
 create or replace function remem._memory_aliases(workspace text, memory_nos bigint[])
 returns table (memory_no bigint, name text, other text)
 language sql stable rows 10
 set search_path = pg_catalog, remem, pg_temp
 as $$
-  select distinct a.memory_no, d.name, d.other
-  from (
-    select m.memory_no, remem._entity_names(replace(m.title, E'\n', ' ')) as title,
-      remem._entity_names(replace(x.alias, E'\n', ' ')) as alias
-    from unnest(memory_nos) w (memory_no)
-    join remem.memory m on m.workspace = _memory_aliases.workspace and m.memory_no = w.memory_no
-    cross join lateral (select u.alias from unnest(m.aliases) with ordinality u (alias, n) order by u.n limit 32) x
-    where m.title is not null
-  ) a
-  cross join lateral (values (a.alias, a.title), (a.title, a.alias)) d (name, other)
-  where a.title <> a.alias and octet_length(a.title) between 2 and 128 and octet_length(a.alias) between 2 and 128
+  select m.memory_no, a.name, a.other
+  from unnest(memory_nos) w (memory_no)
+  cross join lateral (select x.memory_no, x.title, x.aliases from remem.memory x
+    where x.workspace = _memory_aliases.workspace and x.memory_no = w.memory_no offset 0) m
+  cross join lateral remem._aliases_of(m.title, m.aliases) a
 $$;
 comment on function remem._memory_aliases(text, bigint[]) is 'Pairs of names that memories declare to mean the same.';
 
--- Called by the writers for rows that become live.
+-- The pointer index of new rows, which are at hand. Nothing conflicts: each name of a row comes once.
+create or replace function remem._add_item_entities(workspace text, items remem._prepared_item[], memory_nos bigint[]) returns void
+language sql volatile
+set search_path = pg_catalog, remem, pg_temp
+set enable_memoize = off  -- no two items are the same
+as $$
+  insert into remem.memory_entity (workspace, name, memory_no, given)
+  select _add_item_entities.workspace, n.name, p.memory_no, n.given
+  from unnest(items, memory_nos) p (item_no, item, attrs, fingerprint, content_hash, lexemes, tfs, doc_len, memory_no)
+  cross join lateral remem._names_of((p.item).title, (p.item).summary, (p.item).body, (p.item).speaker, (p.item).subject,
+    (p.item).topic_key, (p.item).attribute, (p.item).tags, (p.item).aliases, (p.item).entities) n;
+  insert into remem.entity_alias (workspace, name, other, memory_no)
+  select _add_item_entities.workspace, a.name, a.other, p.memory_no
+  from unnest(items, memory_nos) p (item_no, item, attrs, fingerprint, content_hash, lexemes, tfs, doc_len, memory_no)
+  cross join lateral remem._aliases_of((p.item).title, (p.item).aliases) a
+  where (p.item).title is not null and (p.item).aliases is not null
+$$;
+comment on function remem._add_item_entities(text, remem._prepared_item[], bigint[]) is 'Writes the pointer index of new rows.';
+
+-- The same for stored rows that become live again and for a rebuild.
 create or replace function remem._add_entities(workspace text, memory_nos bigint[]) returns void
 language sql volatile
 set search_path = pg_catalog, remem, pg_temp
@@ -56,7 +96,7 @@ as $$
   from remem._memory_aliases(_add_entities.workspace, memory_nos) a
   on conflict do nothing;
 $$;
-comment on function remem._add_entities(text, bigint[]) is 'Writes the pointer index of rows that become live.';
+comment on function remem._add_entities(text, bigint[]) is 'Writes the pointer index of stored rows that become live.';
 
 -- Called by the writers for rows that are no longer live. Nothing is kept: names are found again in the text.
 create or replace function remem._drop_entities(workspace text, memory_nos bigint[]) returns void

@@ -4,7 +4,7 @@
 -- The memories nearest to the prompt by meaning and by its distinctive words, within the plan's scopes, best first; null
 -- without any. By the arms of recall alone: its ranking is not asked for, and a plan has no time for it. coverage: the share
 -- of the words that a memory has, weighted by how rare they are here; shared: how many.
-create or replace function remem._probe_memories(context remem._plan_context, vector real[], distinctive text) returns remem._memory_evidence[]
+create or replace function remem._probe_memories(context remem._plan_context, vector real[]) returns remem._memory_evidence[]
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -29,7 +29,7 @@ begin
     return null;
   end if;
   select w.* into v_workspace from remem.workspace w where w.workspace = context.workspace;
-  v_terms := remem._query_terms(context.workspace, distinctive, remem._language_dictionaries(v_workspace.language), v_counts.documents,
+  v_terms := remem._query_terms(context.workspace, context.distinctive, remem._language_dictionaries(v_workspace.language), v_counts.documents,
     v_workspace.words_counted, 1000);
   v_query.workspace := context.workspace; v_query.space_no := (context.space).space_no;
   v_query.documents := v_counts.documents; v_query.vectors := v_counts.vectors;
@@ -72,7 +72,7 @@ begin
   return v_found;
 end
 $$;
-comment on function remem._probe_memories(remem._plan_context, real[], text) is 'The memories nearest to a prompt, as evidence for a plan.';
+comment on function remem._probe_memories(remem._plan_context, real[]) is 'The memories nearest to a prompt, as evidence for a plan.';
 
 -- A threshold of the option, else at a share of the way between the cosines where the space starts and ends to mean something.
 create or replace function remem._space_threshold(context remem._plan_context, name text, share float8) returns float8
@@ -86,31 +86,12 @@ end
 $$;
 comment on function remem._space_threshold(remem._plan_context, text, float8) is 'A similarity threshold of the plan''s space.';
 
--- A small model is one of English: texts of another language are alike to it for being in that language. A space whose
--- model knows languages says so ("multilingual").
-create or replace function remem._foreign_prompt(context remem._plan_context) returns boolean
-language plpgsql stable
-set search_path = pg_catalog, remem, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-  return not (context.options ->> 'multilingual')::boolean and (
-    select count(*) > 0 and count(*) filter (where not w.english) >= count(*) filter (where w.english)
-    from (
-      select bool_or(g.language = 'english') as english
-      from unnest(remem._phrase_tokens(context.words)) t (token)
-      join remem.generic_word g on g.workspace in (context.workspace, '') and g.word = t.token
-      group by t.token) w);
-end
-$$;
-comment on function remem._foreign_prompt(remem._plan_context) is 'Whether a prompt is in a language that the space''s model may not know.';
-
 -- Which of the memories answer by themselves, and how that shows; null for the others. By meaning: similar without a
 -- shared word that might explain it, or clearly so with one. By words: two of the prompt's and much of its weight, or all
 -- of its weight where it asks about us ("how often do we retry?"), and in either case somewhat similar as well. The
 -- built-in vector is made of words: there it only supports them.
 create or replace function remem._judge_memory(
-  context remem._plan_context, evidence remem._memory_evidence, is_foreign boolean, out score float8, out signal text
+  context remem._plan_context, evidence remem._memory_evidence, out score float8, out signal text
 )
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
@@ -121,7 +102,7 @@ declare
   v_least float8;
   v_near float8;
 begin
-  v_least := case when is_foreign then remem._space_threshold(context, 'memory_clear_similarity', 0.8)
+  v_least := case when context.is_foreign then remem._space_threshold(context, 'memory_clear_similarity', 0.8)
     when evidence.shared > 0 then remem._space_threshold(context, 'memory_explained_similarity', 0.6)
     else remem._space_threshold(context, 'memory_similarity', 0.44) end;
   if (context.space).space_no <> 1 and v_cosine >= v_least then
@@ -139,7 +120,7 @@ begin
   end if;
 end
 $$;
-comment on function remem._judge_memory(remem._plan_context, remem._memory_evidence, boolean) is 'Whether a memory answers a prompt by itself.';
+comment on function remem._judge_memory(remem._plan_context, remem._memory_evidence) is 'Whether a memory answers a prompt by itself.';
 
 -- The cosine of the best of the memories that belong to a topic: they name it, or its text is like theirs. Null without one.
 create or replace function remem._nearest_of_topic(context remem._plan_context, topic_no bigint, evidence remem._memory_evidence[], out cosine float8, out shared int)
@@ -216,7 +197,7 @@ comment on function remem._supported_topics(remem._plan_context, remem._topic_ma
 
 -- What the memories say where no topic is surely meant: those that answer, and the topics they name.
 create or replace function remem._plan_memories(
-  context remem._plan_context, matches remem._topic_match[], evidence remem._memory_evidence[], is_foreign boolean,
+  context remem._plan_context, matches remem._topic_match[], evidence remem._memory_evidence[],
   out topics remem._topic_match[], out sure boolean[], out memories jsonb, out reason text, out confidence float8
 )
 language plpgsql stable
@@ -232,7 +213,7 @@ begin
     select (e.memory_no, e.memory_id, e.name, j.score, j.signal, false, e.owner, null, null)::remem._topic_match
     from unnest(evidence) with ordinality e (memory_no, memory_id, name, owner, cosine, relevance, coverage, shared, n)
     cross join lateral remem._judge_memory(context,
-      (e.memory_no, e.memory_id, e.name, e.owner, e.cosine, e.relevance, e.coverage, e.shared)::remem._memory_evidence, is_foreign) j
+      (e.memory_no, e.memory_id, e.name, e.owner, e.cosine, e.relevance, e.coverage, e.shared)::remem._memory_evidence) j
     where j.score is not null and e.relevance >= c_share * (select max(x.relevance) from unnest(evidence) x)
     order by e.n limit v_most);
   memories := coalesce((
@@ -240,7 +221,7 @@ begin
     from unnest(v_judged) with ordinality j (topic_no, topic_id, title, score, signal, unresolved, scope, scope_ref, providers, n)), '[]');
   reason := (select string_agg('memory ' || j.topic_id || ': ' || j.signal || ' ' || to_char(j.score, 'FM0.000'), '; ' order by j.n)
     from unnest(v_judged) with ordinality j (topic_no, topic_id, title, score, signal, unresolved, scope, scope_ref, providers, n));
-  topics := case when (context.space).space_no <> 1 and not is_foreign then remem._supported_topics(context, matches, evidence) else '{}' end;
+  topics := case when (context.space).space_no <> 1 and not context.is_foreign then remem._supported_topics(context, matches, evidence) else '{}' end;
   sure := array_fill(true, array[cardinality(topics)]);
   with named as (
     select distinct on (t.topic_no) t.topic_no, t.topic_id, t.title, j.score, j.signal, t.unresolved, t.scope, t.scope_ref, t.providers, j.n
@@ -261,7 +242,7 @@ begin
   confidence := greatest((select max(t.score) from unnest(topics) t), (select max(j.score) from unnest(v_judged) j));
 end
 $$;
-comment on function remem._plan_memories(remem._plan_context, remem._topic_match[], remem._memory_evidence[], boolean) is
+comment on function remem._plan_memories(remem._plan_context, remem._topic_match[], remem._memory_evidence[]) is
   'The memory stage: memories that answer a prompt by themselves, and the topics they lead to.';
 
 -- Whether the claimed topics are surely meant and, where none is, what the memories say. Asked before as well where a
@@ -269,40 +250,43 @@ comment on function remem._plan_memories(remem._plan_context, remem._topic_match
 -- looked: for the plan's signals.
 create or replace function remem._ask_memories(
   context remem._plan_context, topics remem._topic_match[], matches remem._topic_match[], stage text, prompt_embedding real[], minimum float8,
-  distinctive text, out sure boolean[], out claimed remem._topic_match[], out claimed_sure boolean[], out memories jsonb, out reason text,
+  out sure boolean[], out claimed remem._topic_match[], out claimed_sure boolean[], out memories jsonb, out reason text,
   out confidence float8, out looked jsonb
 )
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
-  v_vector real[] := (remem._prompt_vector(context, case when (context.options ->> 'semantic')::boolean then prompt_embedding end)).vector;
-  v_foreign boolean := remem._foreign_prompt(context);
+  v_vector real[] := context.vector;
   v_evidence remem._memory_evidence[];
   v_asks boolean;
   v_found record;
 begin
-  distinctive := coalesce(distinctive, remem._distinctive(context));
-  v_asks := (context.options ->> 'memories')::boolean and distinctive <> '' and 'postgres' = any (context.provider_ids)
+  v_asks := (context.options ->> 'memories')::boolean and context.distinctive <> '' and 'postgres' = any (context.provider_ids)
     and 'unknown_workspace' <> all (context.degraded);
+  -- In the built-in space only the memories are compared with it.
+  if v_vector is null and ((context.space).space_no <> 1 or v_asks and stage <> 'deterministic') then
+    v_vector := (remem._prompt_vector(context, case when (context.options ->> 'semantic')::boolean then prompt_embedding end)).vector;
+  end if;
   if v_asks and stage <> 'deterministic' then
-    v_evidence := remem._probe_memories(context, v_vector, distinctive);
+    v_evidence := remem._probe_memories(context, v_vector);
   end if;
   if cardinality(topics) > 0 then
-    sure := remem._sure_topics(context, topics, v_vector, minimum, distinctive, v_foreign, v_evidence);
+    sure := remem._sure_topics(context, topics, v_vector, minimum, v_evidence);
   end if;
   looked := jsonb_build_object('attempted', v_evidence is not null);
   if v_asks and (sure is null or true <> all (sure)) then
     if stage = 'deterministic' then
-      v_evidence := remem._probe_memories(context, v_vector, distinctive);
+      v_vector := coalesce(v_vector, (remem._prompt_vector(context, null)).vector);
+      v_evidence := remem._probe_memories(context, v_vector);
     end if;
-    v_found := remem._plan_memories(context, matches, v_evidence, v_foreign);
+    v_found := remem._plan_memories(context, matches, v_evidence);
     claimed := v_found.topics; claimed_sure := v_found.sure; memories := v_found.memories; reason := v_found.reason; confidence := v_found.confidence;
-    looked := jsonb_strip_nulls(jsonb_build_object('attempted', true, 'found', cardinality(v_evidence), 'foreign', v_foreign,
+    looked := jsonb_strip_nulls(jsonb_build_object('attempted', true, 'found', cardinality(v_evidence), 'foreign', context.is_foreign,
       'best_similarity', round((select max(e.cosine) from unnest(v_evidence) e)::numeric, 4),
       'best_coverage', round((select max(e.coverage) from unnest(v_evidence) e)::numeric, 4)));
   end if;
 end
 $$;
-comment on function remem._ask_memories(remem._plan_context, remem._topic_match[], remem._topic_match[], text, real[], float8, text) is
+comment on function remem._ask_memories(remem._plan_context, remem._topic_match[], remem._topic_match[], text, real[], float8) is
   'Whether topics are surely meant, and what the memories say where none is.';

@@ -50,14 +50,16 @@ begin
       select (m.memory_no, m.memory_id, m.name, m.owner, c.cosine, r.relevance, w.coverage, w.shared)::remem._memory_evidence
       from unnest(v_nos, case when v_query.vector is not null then remem._cosines(context.workspace, v_query.space_no, v_query.vector, v_nos) end) c (memory_no, cosine)
       cross join lateral (
-        select m.memory_no, m.memory_id, coalesce(m.topic_key, m.title) as name, remem._owner(m.scope, m.scope_ref) as owner, m.valid_from, m.valid_to
+        select m.memory_no, m.memory_id, coalesce(m.topic_key, m.title) as name,
+          case when m.scope_ref is null then '' else m.scope || ':' || m.scope_ref end as owner, m.valid_from, m.valid_to
         from remem.memory m where m.workspace = context.workspace and m.memory_no = c.memory_no offset 0) m
-      cross join lateral (
-        select least(coalesce(sum(t.idf) / v_terms.idf_mass, 0), 1) as coverage, count(*) as shared
+      left join (  -- word by word, not memory by memory: that is fewer looks at the index
+        select p.memory_no, sum(t.idf) as idf, count(*) as n
         from unnest(v_terms.lexemes, v_terms.idfs) t (lexeme, idf)
-        where exists (select from remem.posting p
-          where p.workspace = context.workspace and p.lexeme = t.lexeme and p.memory_no = c.memory_no)
-        offset 0) w
+        cross join lateral (select p.memory_no from remem.posting p
+          where p.workspace = context.workspace and p.lexeme = t.lexeme and p.memory_no = any (v_nos) offset 0) p
+        group by p.memory_no) x on x.memory_no = c.memory_no
+      cross join lateral (select least(coalesce(x.idf / v_terms.idf_mass, 0), 1) as coverage, coalesce(x.n, 0) as shared) w
       cross join lateral (
         select 1 - (1 - case when c.cosine is null then 0 else greatest(least((c.cosine - v_floor) / v_span, 1), 0) end) * (1 - w.coverage) as relevance) r
       where m.owner = any (context.owners) and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())

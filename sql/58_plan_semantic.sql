@@ -101,7 +101,7 @@ begin
       select e.topic_no, e.distance from near e
       where context.cutoff_no is null or (select t.weight > context.cutoff_weight or t.weight = context.cutoff_weight and t.topic_no <= context.cutoff_no
         from remem.topic t where t.workspace = context.workspace and t.topic_no = e.topic_no)
-      order by 2, 1 limit greatest(32, (context.options ->> 'max_topics')::int)) n
+      order by 2, 1 limit greatest(16, 2 * (context.options ->> 'max_topics')::int)) n
     join remem.topic t on t.workspace = context.workspace and t.topic_no = n.topic_no
     where not t.derived or (select m.superseded_at is null and m.forgotten_at is null and (m.valid_from is null or m.valid_from <= now())
       and (m.valid_to is null or m.valid_to > now()) from remem.memory m where m.workspace = t.workspace and m.memory_no = t.memory_no))
@@ -305,6 +305,7 @@ declare
     select e.embedding from remem.topic_embedding e where e.workspace = context.workspace and e.space_no = 1
       and e.topic_no = _similar_without_any.topic_no);
   v_words text[];
+  v_n int;
 begin
   if v_topic is null or 0 = all (vector)
      or 1 - (v_topic operator(@extschema:vector@.<=>) vector::@extschema:vector@.vector::@extschema:vector@.halfvec) < minimum then
@@ -312,7 +313,15 @@ begin
   end if;
   v_words := array(select w.word from string_to_table(context.distinctive, ' ') with ordinality w (word, n)
     where w.word <> '' group by w.word order by min(w.n));
-  for v_n in 1 .. case when cardinality(v_words) between 2 and c_most then cardinality(v_words) else 0 end loop
+  if cardinality(v_words) not between 2 and c_most then
+    return true;
+  end if;
+  -- The words of the topic first: what hangs on one word nearly always hangs on one of them.
+  for v_n in
+    select w.n from unnest(v_words) with ordinality w (word, n)
+    order by exists (select from remem.topic_token k where k.workspace = context.workspace and k.token = remem._topic_stem(w.word)
+      and k.topic_no = _similar_without_any.topic_no) desc, w.n
+  loop
     vector := remem._hash_embed(array_to_string(v_words[:v_n - 1] || v_words[v_n + 1:], ' '));
     if 0 = all (vector)
        or 1 - (v_topic operator(@extschema:vector@.<=>) vector::@extschema:vector@.vector::@extschema:vector@.halfvec) < without_one then

@@ -20,3 +20,9 @@ drop function if exists remem._probe_memories(remem._plan_context, real[], text)
 drop function if exists remem._judge_memory(remem._plan_context, remem._memory_evidence, boolean);
 drop function if exists remem._plan_memories(remem._plan_context, remem._topic_match[], remem._memory_evidence[], boolean);
 drop function if exists remem._ask_memories(remem._plan_context, remem._topic_match[], remem._topic_match[], text, real[], float8, text);
+
+-- A vector of the title alone, where the topic has more text: beside a memory it says more than that of the whole.
+alter table remem.topic_embedding add column title_embedding @extschema:vector@.halfvec;
+alter table remem.topic_embedding alter column title_embedding set storage external;
+drop function if exists remem._nearest_of_topic(remem._plan_context, bigint, remem._memory_evidence[]);
+drop function if exists remem._support(remem._plan_context, bigint, float8, remem._memory_evidence[]);

@@ -124,45 +124,83 @@ end
 $$;
 comment on function remem._judge_memory(remem._plan_context, remem._memory_evidence) is 'Whether a memory answers a prompt by itself.';
 
--- The cosine of the best of the memories that belong to a topic: they name it, or its text is like theirs. Null without one.
-create or replace function remem._nearest_of_topic(context remem._plan_context, topic_no bigint, evidence remem._memory_evidence[], out cosine float8, out shared int)
+-- The best of the memories that belong to a topic: they name it, its text is like theirs, or somewhat like and more than
+-- that of any rival (the other topics the prompt is like). Null without one. With the title's own vector, joined is how
+-- like the prompt title and memory are as one text: the cosine of the sum of both.
+create or replace function remem._nearest_of_topic(
+  context remem._plan_context, topic_no bigint, evidence remem._memory_evidence[], rivals bigint[], out cosine float8, out shared int,
+  out joined float8
+)
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 declare
+  c_most constant int := 4;  -- memories whose nearest topic is looked for
+  v_space_no int := (context.space).space_no;
   v_topic record;
+  v_memory record;
+  v_rival float8;
   v_like float8 := remem._space_threshold(context, 'memory_belongs', 0.45);
 begin
-  select t.key || t.alias_keys as keys, e.embedding::@extschema:vector@.vector::real[] as vector
+  select t.key || t.alias_keys as keys, e.embedding::@extschema:vector@.vector::real[] as vector,
+    e.title_embedding::@extschema:vector@.vector::real[] as title, 1 - (e.title_embedding
+      operator(@extschema:vector@.<=>) context.vector::@extschema:vector@.vector::@extschema:vector@.halfvec) as title_cosine
   into v_topic
   from remem.topic t
-  left join remem.topic_embedding e on e.workspace = t.workspace and e.space_no = (context.space).space_no and e.topic_no = t.topic_no
+  left join remem.topic_embedding e on e.workspace = t.workspace and e.space_no = v_space_no and e.topic_no = t.topic_no
   where t.workspace = context.workspace and t.topic_no = _nearest_of_topic.topic_no;
-  select e.cosine, e.shared into cosine, shared
-  from unnest(evidence, remem._cosines(context.workspace, (context.space).space_no, v_topic.vector,
-    array(select e.memory_no from unnest(evidence) with ordinality e (memory_no, memory_id, name, owner, cosine, relevance, coverage, shared, n) order by e.n)))
-    as e (memory_no, memory_id, name, owner, cosine, relevance, coverage, shared, likeness)
-  where e.likeness >= v_like or btrim(remem._phrase_words(remem._fold(e.name))) = any (v_topic.keys)
-  order by e.cosine desc nulls last limit 1;
+  for v_memory in
+    select e.memory_no, e.cosine, e.shared, e.likeness,
+      coalesce(e.likeness >= v_like or btrim(remem._phrase_words(remem._fold(e.name))) = any (v_topic.keys), false) as belongs,
+      row_number() over (order by e.cosine desc nulls last) as place
+    from unnest(evidence, remem._cosines(context.workspace, v_space_no, v_topic.vector,
+      array(select e.memory_no from unnest(evidence) with ordinality e (memory_no, memory_id, name, owner, cosine, relevance, coverage, shared, n) order by e.n)))
+      as e (memory_no, memory_id, name, owner, cosine, relevance, coverage, shared, likeness)
+    order by e.cosine desc nulls last
+  loop
+    if not v_memory.belongs and v_memory.likeness >= (context.space).cosine_floor and v_memory.place <= c_most then
+      execute format('select max(1 - (r.embedding operator(@extschema:vector@.<=>) e.embedding)) from remem.embedding_%s e'
+        ' cross join unnest($3) x (no) cross join lateral (select r.embedding from remem.topic_embedding r'
+        ' where r.workspace = $1 and r.space_no = $4 and r.topic_no = x.no offset 0) r'
+        ' where e.workspace = $1 and e.memory_no = $2 and x.no <> $5', v_space_no)
+      into v_rival using context.workspace, v_memory.memory_no, rivals, v_space_no, topic_no;
+      v_memory.belongs := coalesce(v_rival < v_memory.likeness, true);
+    end if;
+    if v_memory.belongs then
+      cosine := v_memory.cosine; shared := v_memory.shared;
+      if v_topic.title_cosine is not null then
+        joined := (v_topic.title_cosine + cosine)
+          / sqrt(2 + 2 * (remem._cosines(context.workspace, v_space_no, v_topic.title, array[v_memory.memory_no]))[1]);
+      end if;
+      return;
+    end if;
+  end loop;
 end
 $$;
-comment on function remem._nearest_of_topic(remem._plan_context, bigint, remem._memory_evidence[]) is 'How similar a prompt is to the best memory of a topic.';
+comment on function remem._nearest_of_topic(remem._plan_context, bigint, remem._memory_evidence[], bigint[]) is
+  'How similar a prompt is to the best memory of a topic.';
 
--- The mean of a topic's similarity and its best memory's, where it is enough; else null. More is asked where the prompt
--- shares a word with that memory, which may be all they have in common.
-create or replace function remem._support(context remem._plan_context, topic_no bigint, similarity float8, evidence remem._memory_evidence[]) returns float8
+-- How far a topic and its best memory are like a prompt together, where that is enough; else null. The mean of both
+-- similarities; more is asked where the prompt shares a word with that memory, which may be all they have in common. Or
+-- title and memory as one text.
+create or replace function remem._support(
+  context remem._plan_context, topic_no bigint, similarity float8, evidence remem._memory_evidence[], rivals bigint[]
+) returns float8
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
-  v_near record := remem._nearest_of_topic(context, topic_no, evidence);
+  v_near record := remem._nearest_of_topic(context, topic_no, evidence, rivals);
   v_mean float8 := (similarity + v_near.cosine) / 2;
 begin
-  return case when v_mean >= case when v_near.shared = 0 then remem._space_threshold(context, 'supported_similarity', 0.32)
-    else remem._space_threshold(context, 'memory_similarity', 0.44) end then v_mean end;
+  return greatest(
+    case when v_mean >= case when v_near.shared = 0 then remem._space_threshold(context, 'supported_similarity', 0.32)
+      else remem._space_threshold(context, 'memory_similarity', 0.44) end then v_mean end,
+    case when v_near.joined >= remem._space_threshold(context, 'joined_similarity', 0.51) then v_near.joined end);
 end
 $$;
-comment on function remem._support(remem._plan_context, bigint, float8, remem._memory_evidence[]) is 'How far topic and memory together are like a prompt.';
+comment on function remem._support(remem._plan_context, bigint, float8, remem._memory_evidence[], bigint[]) is 'How far topic and memory together are like a prompt.';
 
 -- Topics that the prompt is only somewhat like, and so are their memories, where no shared word explains it. Only for
 -- models: words are no evidence of themselves.
@@ -174,15 +212,18 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
   c_looked_at constant int := 8;
-  v_least float8 := remem._space_threshold(context, 'supported_similarity', 0.32);
+  -- What neither the mean nor the joined text can reach: one of the two unlike each other, as title and memory mostly are.
+  v_least float8 := least(remem._space_threshold(context, 'supported_similarity', 0.32),
+    0.6 * remem._space_threshold(context, 'joined_similarity', 0.51));
   v_best float8 := (select max(e.cosine) from unnest(evidence) e);
+  v_rivals bigint[] := array(select m.topic_no from unnest(matches) m);
   v_match remem._topic_match;
   v_found remem._topic_match[] := '{}';
 begin
   foreach v_match in array matches[1:c_looked_at] loop
     -- No memory adds more than the best of all.
     continue when coalesce((v_match.score + v_best) / 2 < v_least, true) or remem._explained(context, v_match.topic_no);
-    v_match.score := remem._support(context, v_match.topic_no, v_match.score, evidence);
+    v_match.score := remem._support(context, v_match.topic_no, v_match.score, evidence, v_rivals);
     v_match.signal := 'similarity of topic and memory';
     if v_match.score is not null then
       v_found := v_found || v_match;
@@ -269,6 +310,7 @@ begin
   -- In the built-in space only the memories are compared with it.
   if v_vector is null and ((context.space).space_no <> 1 or v_asks and stage <> 'deterministic') then
     v_vector := (remem._prompt_vector(context, case when (context.options ->> 'semantic')::boolean then prompt_embedding end)).vector;
+    context.vector := v_vector;
   end if;
   if v_asks and stage <> 'deterministic' then
     v_evidence := remem._probe_memories(context, v_vector);

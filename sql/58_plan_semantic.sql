@@ -259,7 +259,7 @@ begin
       v_meant := v_cosine >= minimum and not context.is_foreign and not remem._explained(context, v_topic.topic_no);
       if v_meant and evidence is not null then
         -- A memory would be shown for being of the topic: so the best one is to be somewhat like the prompt too.
-        v_meant := remem._support(context, v_topic.topic_no, v_cosine, evidence) is not null;
+        v_meant := remem._support(context, v_topic.topic_no, v_cosine, evidence, v_nos) is not null;
       end if;
     end if;
     if v_cosine >= v_clear or v_meant then

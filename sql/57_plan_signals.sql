@@ -23,12 +23,14 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   c_analysed constant int := 20000;  -- characters of a prompt that are looked at: half from its start, half from its end
+  c_joined constant int := 64;       -- words of a prompt that are tried as one with the next
   v_context remem._plan_context;
   v_row record;
   v_prompt text := btrim(prompt, E' \t\r\n');
   v_rest text;
   v_phrase text;
   v_tokens text[];
+  v_joined text[];
 begin
   v_context.workspace := workspace;
   v_context.degraded := '{}';
@@ -75,12 +77,20 @@ begin
     select g.word, bool_or(g.language = 'english') as english
     from unnest(v_tokens) t (token) join remem.generic_word g on g.workspace in (_open_plan.workspace, '') and g.word = t.token
     group by g.word) w;
+  -- Two words that a topic writes as one: "set up" and setup.
+  v_joined := array(
+    select j.word from (
+      select w.word || lead(w.word) over (order by w.n) as word, length(w.word) as size, w.n
+      from string_to_table(btrim(v_rest), ' ') with ordinality w (word, n) order by w.n limit c_joined) j
+    where length(j.word) >= 5 and j.size > 1 and length(j.word) > j.size + 1 and exists (
+      select from remem.topic_token k where k.workspace = _open_plan.workspace and k.token = remem._topic_stem(j.word)));
+  v_tokens := v_tokens || v_joined;
   select coalesce(array_agg(s.stem order by s.stem), '{}'), coalesce(array_agg(s.counts order by s.stem), '{}')
   into v_context.tokens, v_context.counts
   from (
     select remem._topic_stem(t.token) as stem, bool_or(r.token is not null) as counts
     from unnest(v_tokens) t (token)
-    left join unnest(case when v_context.continuity = '{}' then v_tokens else remem._phrase_tokens(v_rest) end) r (token) on r.token = t.token
+    left join unnest(case when v_context.continuity = '{}' then v_tokens else remem._phrase_tokens(v_rest) || v_joined end) r (token) on r.token = t.token
     where not exists (select from unnest(v_context.generic) g (word) where g.word = t.token)
     group by 1) s;
   v_context.distinctive := remem._distinctive(v_context.query, v_context.generic,

@@ -219,7 +219,7 @@ comment on function remem._explained(remem._plan_context, bigint) is 'Whether a 
 
 -- Which of the claimed topics are meant beyond a shared word, so that their memories may be shown though they do not
 -- answer the prompt by themselves. Sharing a word proves little ("rust" on a gate and in a compiler), so it takes one of:
--- a phrase of two distinctive words, or of one that is half of the prompt; most of the prompt's words, half where it
+-- two distinctive words that are a title or alias or more of it, a phrase of one that is half of the prompt; most of the prompt's words, half where it
 -- goes on with something; a clear similarity, or a sufficient one that no word of title, aliases and tags explains; a
 -- similarity of words and concepts that does not hang on one of them. Words do not outvote a model that sees nothing.
 create or replace function remem._sure_topics(
@@ -274,7 +274,11 @@ begin
       select max((select count(*) from unnest(remem._phrase_tokens(p.phrase)) k (token) where k.token <> all (context.generic)))
       from remem.topic t cross join lateral unnest(t.key || t.alias_keys) p (phrase)
       where t.workspace = context.workspace and t.topic_no = v_topic.topic_no and strpos(context.words, ' ' || p.phrase || ' ') > 0);
-    if v_phrase > 1 or v_phrase = 1 and v_shared * 2 >= v_words then
+    if v_phrase > 1 or v_phrase = 1 and v_shared * 2 >= v_words or exists (
+        -- all of two or more distinctive words of title or alias, in any order
+        select from unnest(context.tokens, context.counts) p (token, counts)
+        join remem.topic_token k on k.workspace = context.workspace and k.token = p.token and k.topic_no = v_topic.topic_no
+        where p.counts and k.place >= 0 and k.size > 1 group by k.place, k.size having pg_catalog.count(*) = k.size) then
       v_meant := true;
     elsif v_shared > 1 and v_shared * 2 >= v_words then
       v_meant := (remem._word_evidence(context, array[v_topic.topic_no], array[v_shared]))[1] >= (context.options ->> 'minimum_confidence')::float8

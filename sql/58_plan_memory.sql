@@ -195,7 +195,7 @@ declare
   v_mean float8 := (similarity + v_near.cosine) / 2;
 begin
   return greatest(
-    case when v_mean >= case when v_near.shared = 0 then remem._space_threshold(context, 'supported_similarity', 0.32)
+    case when v_mean >= case when v_near.shared = 0 then remem._space_threshold(context, 'supported_similarity', 0.37)
       else remem._space_threshold(context, 'memory_similarity', 0.44) end then v_mean end,
     case when v_near.joined >= remem._space_threshold(context, 'joined_similarity', 0.51) then v_near.joined end);
 end
@@ -213,7 +213,7 @@ as $$
 declare
   c_looked_at constant int := 8;
   -- What neither the mean nor the joined text can reach: one of the two unlike each other, as title and memory mostly are.
-  v_least float8 := least(remem._space_threshold(context, 'supported_similarity', 0.32),
+  v_least float8 := least(remem._space_threshold(context, 'supported_similarity', 0.37),
     0.6 * remem._space_threshold(context, 'joined_similarity', 0.51));
   v_best float8 := (select max(e.cosine) from unnest(evidence) e);
   v_rivals bigint[] := array(select m.topic_no from unnest(matches) m);

@@ -106,7 +106,7 @@ declare
 begin
   v_least := case when context.is_foreign then remem._space_threshold(context, 'memory_clear_similarity', 0.8)
     when evidence.shared > 0 then remem._space_threshold(context, 'memory_explained_similarity', 0.6)
-    else remem._space_threshold(context, 'memory_similarity', 0.44) end;
+    else remem._space_threshold(context, 'memory_similarity', 0.46) end;
   if (context.space).space_no <> 1 and v_cosine >= v_least then
     score := least(v_cosine, 1); signal := 'memory similarity';
     return;
@@ -196,7 +196,7 @@ declare
 begin
   return greatest(
     case when v_mean >= case when v_near.shared = 0 then remem._space_threshold(context, 'supported_similarity', 0.37)
-      else remem._space_threshold(context, 'memory_similarity', 0.44) end then v_mean end,
+      else remem._space_threshold(context, 'memory_similarity', 0.46) end then v_mean end,
     case when v_near.joined >= remem._space_threshold(context, 'joined_similarity', 0.51) then v_near.joined end);
 end
 $$;

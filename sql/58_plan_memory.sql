@@ -10,7 +10,8 @@ set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  c_most constant int := 16;
+  -- The memories of a topic are looked for among them; in the built-in space only the best few are of use.
+  v_most int := case when (context.space).space_no = 1 then 8 else 16 end;
   v_floor float8 := (context.space).cosine_floor;
   v_span float8 := (context.space).cosine_full - (context.space).cosine_floor;
   v_query remem._query;
@@ -41,9 +42,9 @@ begin
   end if;
   -- Without looking at the rows first: nearly always all that is found is valid and in scope, and looking has its cost.
   for v_round in 1 .. 2 loop
-    v_nos := case when v_query.vector is not null then (remem._arm_vectors(v_query, c_most)).memory_nos end;
+    v_nos := case when v_query.vector is not null then (remem._arm_vectors(v_query, v_most)).memory_nos end;
     if cardinality(v_query.lexemes) > 0 then
-      v_nos := v_nos || (remem._arm_lexical(v_query, c_most, remem._posting_budget())).memory_nos;
+      v_nos := v_nos || (remem._arm_lexical(v_query, v_most, remem._posting_budget())).memory_nos;
     end if;
     v_nos := array(select distinct n from unnest(v_nos) n order by n);
     v_found := array(

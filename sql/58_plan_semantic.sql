@@ -87,12 +87,15 @@ set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
+  -- Out of the record once: in a scan its fields would be fetched for every row.
+  v_workspace text := context.workspace;
+  v_owners text[] := context.owners;
   v_vector @extschema:vector@.halfvec := @extschema:vector@.l2_normalize(vector::@extschema:vector@.vector)::@extschema:vector@.halfvec;
 begin
   with near as materialized (  -- one pass, for the count and for the best
     select e.topic_no, e.embedding operator(@extschema:vector@.<=>) v_vector as distance
     from remem.topic_embedding e
-    where e.workspace = context.workspace and e.space_no = _plan_meaning.space_no and e.owner = any (context.owners)
+    where e.workspace = v_workspace and e.space_no = _plan_meaning.space_no and e.owner = any (v_owners)
   )
   select (select count(*) from near), (
     select array_agg((t.topic_no, t.topic_id, t.title, greatest(least(1 - n.distance, 1), 0), 'semantic catalog similarity', t.unresolved, t.scope,

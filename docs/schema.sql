@@ -191,7 +191,12 @@ CREATE TYPE remem._plan_context AS (
 	topics bigint,
 	cutoff_weight real,
 	cutoff_no bigint,
-	degraded text[]
+	degraded text[],
+	generic text[],
+	distinctive text,
+	is_foreign boolean,
+	vector real[],
+	vector_problem text
 );
 
 COMMENT ON TYPE remem._plan_context IS 'What a plan goes by; internal.';
@@ -711,7 +716,7 @@ CREATE FUNCTION remem._arm_vector_at(query remem._query, n integer, OUT memory_n
 
 CREATE FUNCTION remem._arm_vectors(query remem._query, n integer, OUT memory_nos bigint[], OUT cosines double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._ask_memories(context remem._plan_context, topics remem._topic_match[], matches remem._topic_match[], stage text, prompt_embedding real[], minimum double precision, distinctive text, OUT sure boolean[], OUT claimed remem._topic_match[], OUT claimed_sure boolean[], OUT memories jsonb, OUT reason text, OUT confidence double precision, OUT looked jsonb) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._ask_memories(context remem._plan_context, topics remem._topic_match[], matches remem._topic_match[], stage text, prompt_embedding real[], minimum double precision, OUT sure boolean[], OUT claimed remem._topic_match[], OUT claimed_sure boolean[], OUT memories jsonb, OUT reason text, OUT confidence double precision, OUT looked jsonb) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._assigned(text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -861,7 +866,7 @@ CREATE FUNCTION remem._derived_limit() RETURNS integer LANGUAGE sql IMMUTABLE PA
 
 CREATE FUNCTION remem._derived_part(title text, importance real, unresolved boolean, freshness text, memory_no bigint) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._distinctive(context remem._plan_context) RETURNS text LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._distinctive(query text, generic text[], words text) RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._doctor_access(scope text) RETURNS SETOF remem.check_row LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -956,8 +961,6 @@ CREATE FUNCTION remem._fit(lengths integer[], fixed integer[], budget integer, r
 CREATE FUNCTION remem._fold(text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._fold_log(workspace text, until timestamp with time zone, OUT n bigint, OUT done boolean) RETURNS record LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_seqscan TO 'off';
-
-CREATE FUNCTION remem._foreign_prompt(context remem._plan_context) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
 CREATE FUNCTION remem._forget_rows(workspace text, memory_nos bigint[], reason text) RETURNS bigint[] LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1155,7 +1158,7 @@ CREATE FUNCTION remem._item_of(memory remem.memory) RETURNS jsonb LANGUAGE sql S
 
 CREATE FUNCTION remem._job_space(workspace remem.workspace, space text) RETURNS remem.embedding_space LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._judge_memory(context remem._plan_context, evidence remem._memory_evidence, is_foreign boolean, OUT score double precision, OUT signal text) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._judge_memory(context remem._plan_context, evidence remem._memory_evidence, OUT score double precision, OUT signal text) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._known_at(memory remem.memory, at timestamp with time zone) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
@@ -1250,6 +1253,7 @@ CREATE FUNCTION remem._words(folded text) RETURNS text LANGUAGE plpgsql IMMUTABL
 CREATE FUNCTION remem._names_of(title text, summary text, body text, speaker text, subject text, topic_key text, attribute text, tags text[], aliases text[], entities text[]) RETURNS TABLE(name text, given boolean) LANGUAGE sql STABLE ROWS 8 PARALLEL SAFE;
 
 CREATE FUNCTION remem._nearest_of_topic(context remem._plan_context, topic_no bigint, evidence remem._memory_evidence[], OUT cosine double precision, OUT shared integer) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._nearest_of_topic(context remem._plan_context, topic_no bigint, evidence remem._memory_evidence[], rivals bigint[], OUT cosine double precision, OUT shared integer, OUT joined double precision) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
 CREATE FUNCTION remem._next_entries(workspace text, space_no integer, n integer, OUT kinds text[], OUT sources text[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off';
 
@@ -1291,7 +1295,7 @@ CREATE FUNCTION remem._plan_defaults() RETURNS jsonb LANGUAGE sql IMMUTABLE PARA
 
 CREATE FUNCTION remem._plan_meaning(context remem._plan_context, vector real[], space_no integer, OUT matches remem._topic_match[], OUT provider_nos integer[], OUT similarities double precision[], OUT compared bigint) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
-CREATE FUNCTION remem._plan_memories(context remem._plan_context, matches remem._topic_match[], evidence remem._memory_evidence[], is_foreign boolean, OUT topics remem._topic_match[], OUT sure boolean[], OUT memories jsonb, OUT reason text, OUT confidence double precision) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
+CREATE FUNCTION remem._plan_memories(context remem._plan_context, matches remem._topic_match[], evidence remem._memory_evidence[], OUT topics remem._topic_match[], OUT sure boolean[], OUT memories jsonb, OUT reason text, OUT confidence double precision) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
 CREATE FUNCTION remem._plan_options() RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1317,7 +1321,7 @@ CREATE FUNCTION remem._prepare_item(workspace remem.workspace, space remem.embed
 
 CREATE FUNCTION remem._prepare_query(workspace remem.workspace, space remem.embedding_space, query text, query_embedding real[], options jsonb, arms text[], kind_hint text, OUT prepared remem._query, OUT embedding_ms double precision, OUT degraded text[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
-CREATE FUNCTION remem._probe_memories(context remem._plan_context, vector real[], distinctive text) RETURNS remem._memory_evidence[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
+CREATE FUNCTION remem._probe_memories(context remem._plan_context, vector real[]) RETURNS remem._memory_evidence[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
 CREATE FUNCTION remem._prompt_vector(context remem._plan_context, prompt_embedding real[], OUT vector real[], OUT problem text) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1378,7 +1382,7 @@ COMMENT ON TABLE remem.topic IS 'The catalog: what a workspace knows about, give
 
 CREATE FUNCTION remem._put_part(workspace remem.workspace, scope text, scope_ref text, key text, source text, part jsonb) RETURNS remem.topic LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
-CREATE FUNCTION remem._qualified_by_meaning(context remem._plan_context, matches remem._topic_match[], minimum double precision, distinctive text, space_no integer) RETURNS remem._topic_match[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._qualified_by_meaning(context remem._plan_context, matches remem._topic_match[], minimum double precision, space_no integer) RETURNS remem._topic_match[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._query_entities(workspace text, folded text) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
@@ -1466,7 +1470,7 @@ CREATE FUNCTION remem._score(query remem._query, space remem.embedding_space, me
 
 CREATE FUNCTION remem._score_candidates(query remem._query, space remem.embedding_space, memory_nos bigint[], cosines double precision[], scores double precision[], matched double precision[], results remem._arm_result[], vector_share double precision, weights jsonb, options jsonb, k integer) RETURNS remem._scored[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
-CREATE FUNCTION remem._second_opinion(context remem._plan_context, distinctive text) RETURNS remem._topic_match[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._second_opinion(context remem._plan_context) RETURNS remem._topic_match[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._semantic_minimum(space remem.embedding_space) RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1488,7 +1492,7 @@ CREATE FUNCTION remem._set_topic_vector(topic remem.topic, space_no integer, vec
 
 CREATE FUNCTION remem._shards(workspace text, options jsonb, OUT kinds text[], OUT filters jsonpath[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._shared_words(context remem._plan_context, topic_no bigint) RETURNS integer LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
+CREATE FUNCTION remem._shared_words(context remem._plan_context, topic_nos bigint[]) RETURNS integer[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
 CREATE FUNCTION remem._shell_word(word text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1496,7 +1500,7 @@ CREATE FUNCTION remem._shorten(text text, most integer) RETURNS text LANGUAGE pl
 
 CREATE FUNCTION remem._shorten_escaped(escaped text, most integer) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._similar_without_any(workspace text, topic_no bigint, words text[], minimum double precision, without_one double precision) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._similar_without_any(context remem._plan_context, topic_no bigint, vector real[], minimum double precision, without_one double precision) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._source_text(workspace text, kind text, source text) RETURNS text LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1534,11 +1538,11 @@ CREATE FUNCTION remem._submit_arm(arm text, query remem._query, n integer, budge
 
 CREATE FUNCTION remem._submittable(arms text[], query remem._query) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._support(context remem._plan_context, topic_no bigint, similarity double precision, evidence remem._memory_evidence[]) RETURNS double precision LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._support(context remem._plan_context, topic_no bigint, similarity double precision, evidence remem._memory_evidence[], rivals bigint[]) RETURNS double precision LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._supported_topics(context remem._plan_context, matches remem._topic_match[], evidence remem._memory_evidence[]) RETURNS remem._topic_match[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._sure_topics(context remem._plan_context, topics remem._topic_match[], vector real[], minimum double precision, distinctive text, is_foreign boolean, evidence remem._memory_evidence[]) RETURNS boolean[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
+CREATE FUNCTION remem._sure_topics(context remem._plan_context, topics remem._topic_match[], vector real[], minimum double precision, evidence remem._memory_evidence[]) RETURNS boolean[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
 CREATE FUNCTION remem._switch_space(workspace text, space remem.embedding_space, coverage remem.embedding_coverage) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1558,6 +1562,8 @@ CREATE FUNCTION remem._text_limit() RETURNS integer LANGUAGE sql IMMUTABLE PARAL
 
 CREATE FUNCTION remem._time_hint(folded text, at timestamp with time zone, OUT time_from timestamp with time zone, OUT time_to timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET "TimeZone" TO 'UTC';
 
+CREATE FUNCTION remem._topic_gaps(workspace text, space_no integer, owner text, vector real[], memory_ids uuid[]) RETURNS double precision[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+
 CREATE FUNCTION remem._topic_heir(workspace text, scope text, scope_ref text, title text, OUT importance real, OUT unresolved boolean, OUT freshness text, OUT memory_no bigint) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_seqscan TO 'off';
 
 CREATE FUNCTION remem._topic_is_live(topic remem.topic) RETURNS boolean LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
@@ -1566,7 +1572,7 @@ CREATE FUNCTION remem._topic_memories(workspace text, topic_ids uuid[], k intege
 
 CREATE FUNCTION remem._topic_requests(context remem._plan_context, topics remem._topic_match[], OUT requests jsonb, OUT missing text[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
-CREATE FUNCTION remem._topic_stem(token text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._topic_stem(token text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._topic_text(title text, aliases text[], summary text, tags text[]) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1598,7 +1604,7 @@ CREATE FUNCTION remem._with_former(workspace text, memory_nos bigint[]) RETURNS 
 
 CREATE FUNCTION remem._with_memories(context remem._plan_context, requests jsonb, reason text) RETURNS jsonb LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._word_evidence(context remem._plan_context, topic_no bigint, shared integer, vector real[] DEFAULT NULL::real[]) RETURNS double precision LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
+CREATE FUNCTION remem._word_evidence(context remem._plan_context, topic_nos bigint[], shared integer[]) RETURNS double precision[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
 CREATE FUNCTION remem._word_scores(query remem._query, memory_nos bigint[], OUT scores double precision[], OUT matched double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_nestloop TO 'off';
 
@@ -2210,7 +2216,8 @@ CREATE TABLE remem.topic_embedding (
     space_no integer NOT NULL,
     topic_no bigint NOT NULL,
     owner text NOT NULL COLLATE pg_catalog."C",
-    embedding public.halfvec NOT NULL
+    embedding public.halfvec NOT NULL,
+    title_embedding public.halfvec
 );
 ALTER TABLE ONLY remem.topic_embedding ALTER COLUMN embedding SET STORAGE MAIN;
 

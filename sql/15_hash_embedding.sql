@@ -81,7 +81,6 @@ declare
   v_unit int;
   v_at int := 0;
   v_first int := 2;
-  v_norm float8;
 begin
   if v_tokens = '{}' then
     return array_fill(0::real, array[384]);
@@ -143,8 +142,8 @@ begin
     end if;
   end loop;
 
-  v_norm := (select nullif(sqrt(sum(s::float8 * s)), 0) from unnest(v_sums) as s);
-  return array(select coalesce(s / v_norm, 0)::real from unnest(v_sums) as s);
+  -- Sums and squares are whole numbers, the division is one of doubles: every bit is as in Python.
+  return @extschema:vector@.l2_normalize(v_sums::@extschema:vector@.vector)::real[];
 end
 $body$;
 comment on function remem._hash_embed(text) is

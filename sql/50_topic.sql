@@ -50,13 +50,16 @@ $$;
 comment on function remem._phrase_tokens(text) is 'The distinct tokens of a text; what topics and prompts share.';
 
 -- Inflected forms of a word as one: charges and charge, Rechnungen and Rechnung. Prompts come in any language, so English
--- endings go first, then German ones; of a word of another language little goes.
+-- endings go first, then German ones; of a word of another language little goes. In plpgsql: a function in SQL would be set
+-- up anew at every call.
 create or replace function remem._topic_stem(token text) returns text
-language sql immutable strict parallel safe
+language plpgsql immutable strict parallel safe
 set search_path = pg_catalog, remem, pg_temp
 as $$
-  select coalesce((ts_lexize('german_stem', e.word))[1], e.word)
-  from (select coalesce((ts_lexize('english_stem', token))[1], token) as word offset 0) e
+begin
+  token := coalesce((ts_lexize('english_stem', token))[1], token);
+  return coalesce((ts_lexize('german_stem', token))[1], token);
+end
 $$;
 comment on function remem._topic_stem(text) is 'The form of a word in which topics and prompts share it.';
 

@@ -65,14 +65,17 @@ begin
   end if;
   perform remem._check_vector(embedding, v_space, 1);
   if not remem._same_text(text, remem._topic_text(v_topic.title, v_topic.aliases, v_topic.summary, v_topic.tags)) then
-    return false;
+    update remem.topic_embedding e set title_embedding = remem._unit(put_topic_embedding.embedding)
+    where text = v_topic.title and e.workspace = put_topic_embedding.workspace and e.space_no = v_workspace.space_no
+      and e.topic_no = v_topic.topic_no;
+    return found;
   end if;
   perform remem._set_topic_vector(v_topic, v_workspace.space_no, embedding);
   return true;
 end
 $$;
 comment on function remem.put_topic_embedding(text, uuid, real[], text, text) is
-  'Stores the vector of a topic in the workspace''s current space (space names the model that made it; another one is RM202). text is what was embedded: when the topic has another text by now nothing is stored. Says whether it was.';
+  'Stores the vector of a topic in the workspace''s current space (space names the model that made it; another one is RM202). text is what was embedded: when the topic has another text by now nothing is stored. The title alone, of a topic that has a vector and more text, is stored beside it: a plan compares title and memory as one text. Says whether it was stored.';
 
 create or replace function remem.put_provider_embedding(
   workspace text, provider_id text, embedding real[], text text default null, space text default null

@@ -26,6 +26,7 @@ as $$
     "memory_word_coverage": {"default": 0.75, "range": [0, 1]},
     "memory_belongs": {"default": null, "range": [-1, 1]},
     "supported_similarity": {"default": null, "range": [-1, 1]},
+    "joined_similarity": {"default": null, "range": [-1, 1]},
     "continuity": {"default": true},
     "continuity_confidence": {"default": 0.62, "range": [0, 1]},
     "continuity_boost": {"default": 0.10, "range": [0, 1]},

@@ -6,7 +6,9 @@ language plpgsql immutable parallel safe
 set search_path = pg_catalog, remem, pg_temp
 as $$
 begin
-  text := btrim(regexp_replace(text, '[\s\u0001-\u001f\u007f-\u009f\u2028\u2029]+', ' ', 'g'));
+  if text collate "C" ~ '[^ -~]|  |^ | $' then  -- most texts have nothing to replace, and looking is cheaper
+    text := btrim(regexp_replace(text, '[\s\u0001-\u001f\u007f-\u009f\u2028\u2029]+', ' ', 'g'));
+  end if;
   if text ~ '[&<>"'']' then
     return replace(replace(replace(replace(replace(text, '&', '&amp;'), '<', '&lt;'), '>', '&gt;'), '"', '&quot;'), '''', '&#39;');
   end if;

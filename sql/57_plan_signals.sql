@@ -1,5 +1,20 @@
 -- The deterministic stage of a plan: what the words of a prompt say about the topics of the catalog.
 
+-- The words of a query that may qualify a topic: all but the generic ones. '' for a query of nothing else. words: the
+-- query's, where they are known.
+create or replace function remem._distinctive(query text, generic text[], words text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  return coalesce((
+    select string_agg(w.word, ' ' order by w.n)
+    from string_to_table(btrim(coalesce(words, remem._words(remem._fold(query)))), ' ') with ordinality w (word, n)
+    where not exists (select from unnest(generic) g (word) where g.word = w.word)), '');
+end
+$$;
+comment on function remem._distinctive(text, text[], text) is 'A prompt without its generic words.';
+
 -- Everything a plan goes by, read once. The caller has authorised and checked the options.
 create or replace function remem._open_plan(workspace text, prompt text, options jsonb) returns remem._plan_context
 language plpgsql stable
@@ -8,11 +23,14 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   c_analysed constant int := 20000;  -- characters of a prompt that are looked at: half from its start, half from its end
+  c_joined constant int := 64;       -- words of a prompt that are tried as one with the next
   v_context remem._plan_context;
   v_row record;
   v_prompt text := btrim(prompt, E' \t\r\n');
   v_rest text;
   v_phrase text;
+  v_tokens text[];
+  v_joined text[];
 begin
   v_context.workspace := workspace;
   v_context.degraded := '{}';
@@ -49,14 +67,34 @@ begin
   foreach v_phrase in array v_context.continuity loop
     v_rest := replace(replace(v_rest, ' ' || v_phrase || ' ', '  '), ' ' || v_phrase || ' ', ' ');
   end loop;
+  v_tokens := remem._phrase_tokens(v_context.words);
+  -- A small model is one of English: texts of another language are alike to it for being in that language. A space whose
+  -- model knows languages says so ("multilingual").
+  select coalesce(array_agg(w.word), '{}'), not (v_context.options ->> 'multilingual')::boolean
+    and count(*) > 0 and count(*) filter (where not w.english) >= count(*) filter (where w.english)
+  into v_context.generic, v_context.is_foreign
+  from (
+    select g.word, bool_or(g.language = 'english') as english
+    from unnest(v_tokens) t (token) join remem.generic_word g on g.workspace in (_open_plan.workspace, '') and g.word = t.token
+    group by g.word) w;
+  -- Two words that a topic writes as one: "set up" and setup.
+  v_joined := array(
+    select j.word from (
+      select w.word || lead(w.word) over (order by w.n) as word, length(w.word) as size, w.n
+      from string_to_table(btrim(v_rest), ' ') with ordinality w (word, n) order by w.n limit c_joined) j
+    where length(j.word) >= 5 and j.size > 1 and length(j.word) > j.size + 1 and exists (
+      select from remem.topic_token k where k.workspace = _open_plan.workspace and k.token = remem._topic_stem(j.word)));
+  v_tokens := v_tokens || v_joined;
   select coalesce(array_agg(s.stem order by s.stem), '{}'), coalesce(array_agg(s.counts order by s.stem), '{}')
   into v_context.tokens, v_context.counts
   from (
     select remem._topic_stem(t.token) as stem, bool_or(r.token is not null) as counts
-    from unnest(remem._phrase_tokens(v_context.words)) t (token)
-    left join unnest(remem._phrase_tokens(v_rest)) r (token) on r.token = t.token
-    where not exists (select from remem.generic_word g where g.workspace in (_open_plan.workspace, '') and g.word = t.token)
+    from unnest(v_tokens) t (token)
+    left join unnest(case when v_context.continuity = '{}' then v_tokens else remem._phrase_tokens(v_rest) || v_joined end) r (token) on r.token = t.token
+    where not exists (select from unnest(v_context.generic) g (word) where g.word = t.token)
     group by 1) s;
+  v_context.distinctive := remem._distinctive(v_context.query, v_context.generic,
+    case when v_context.query = v_prompt and octet_length(v_context.words) = length(v_context.words) then v_context.words end);
 
   select array_agg(p.provider_id order by p.provider_id <> 'postgres', p.provider_id) filter (where p.enabled),
     array_agg(p.name order by p.provider_id <> 'postgres', p.provider_id) filter (where p.enabled),

@@ -4,13 +4,14 @@
 -- The memories nearest to the prompt by meaning and by its distinctive words, within the plan's scopes, best first; null
 -- without any. By the arms of recall alone: its ranking is not asked for, and a plan has no time for it. coverage: the share
 -- of the words that a memory has, weighted by how rare they are here; shared: how many.
-create or replace function remem._probe_memories(context remem._plan_context, vector real[], distinctive text) returns remem._memory_evidence[]
+create or replace function remem._probe_memories(context remem._plan_context, vector real[]) returns remem._memory_evidence[]
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  c_most constant int := 16;
+  -- The memories of a topic are looked for among them; in the built-in space only the best few are of use.
+  v_most int := case when (context.space).space_no = 1 then 8 else 16 end;
   v_floor float8 := (context.space).cosine_floor;
   v_span float8 := (context.space).cosine_full - (context.space).cosine_floor;
   v_query remem._query;
@@ -29,7 +30,7 @@ begin
     return null;
   end if;
   select w.* into v_workspace from remem.workspace w where w.workspace = context.workspace;
-  v_terms := remem._query_terms(context.workspace, distinctive, remem._language_dictionaries(v_workspace.language), v_counts.documents,
+  v_terms := remem._query_terms(context.workspace, context.distinctive, remem._language_dictionaries(v_workspace.language), v_counts.documents,
     v_workspace.words_counted, 1000);
   v_query.workspace := context.workspace; v_query.space_no := (context.space).space_no;
   v_query.documents := v_counts.documents; v_query.vectors := v_counts.vectors;
@@ -41,23 +42,25 @@ begin
   end if;
   -- Without looking at the rows first: nearly always all that is found is valid and in scope, and looking has its cost.
   for v_round in 1 .. 2 loop
-    v_nos := case when v_query.vector is not null then (remem._arm_vectors(v_query, c_most)).memory_nos end;
+    v_nos := case when v_query.vector is not null then (remem._arm_vectors(v_query, v_most)).memory_nos end;
     if cardinality(v_query.lexemes) > 0 then
-      v_nos := v_nos || (remem._arm_lexical(v_query, c_most, remem._posting_budget())).memory_nos;
+      v_nos := v_nos || (remem._arm_lexical(v_query, v_most, remem._posting_budget())).memory_nos;
     end if;
     v_nos := array(select distinct n from unnest(v_nos) n order by n);
     v_found := array(
       select (m.memory_no, m.memory_id, m.name, m.owner, c.cosine, r.relevance, w.coverage, w.shared)::remem._memory_evidence
       from unnest(v_nos, case when v_query.vector is not null then remem._cosines(context.workspace, v_query.space_no, v_query.vector, v_nos) end) c (memory_no, cosine)
       cross join lateral (
-        select m.memory_no, m.memory_id, coalesce(m.topic_key, m.title) as name, remem._owner(m.scope, m.scope_ref) as owner, m.valid_from, m.valid_to
+        select m.memory_no, m.memory_id, coalesce(m.topic_key, m.title) as name,
+          case when m.scope_ref is null then '' else m.scope || ':' || m.scope_ref end as owner, m.valid_from, m.valid_to
         from remem.memory m where m.workspace = context.workspace and m.memory_no = c.memory_no offset 0) m
-      cross join lateral (
-        select least(coalesce(sum(t.idf) / v_terms.idf_mass, 0), 1) as coverage, count(*) as shared
+      left join (  -- word by word, not memory by memory: that is fewer looks at the index
+        select p.memory_no, sum(t.idf) as idf, count(*) as n
         from unnest(v_terms.lexemes, v_terms.idfs) t (lexeme, idf)
-        where exists (select from remem.posting p
-          where p.workspace = context.workspace and p.lexeme = t.lexeme and p.memory_no = c.memory_no)
-        offset 0) w
+        cross join lateral (select p.memory_no from remem.posting p
+          where p.workspace = context.workspace and p.lexeme = t.lexeme and p.memory_no = any (v_nos) offset 0) p
+        group by p.memory_no) x on x.memory_no = c.memory_no
+      cross join lateral (select least(coalesce(x.idf / v_terms.idf_mass, 0), 1) as coverage, coalesce(x.n, 0) as shared) w
       cross join lateral (
         select 1 - (1 - case when c.cosine is null then 0 else greatest(least((c.cosine - v_floor) / v_span, 1), 0) end) * (1 - w.coverage) as relevance) r
       where m.owner = any (context.owners) and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())
@@ -72,7 +75,7 @@ begin
   return v_found;
 end
 $$;
-comment on function remem._probe_memories(remem._plan_context, real[], text) is 'The memories nearest to a prompt, as evidence for a plan.';
+comment on function remem._probe_memories(remem._plan_context, real[]) is 'The memories nearest to a prompt, as evidence for a plan.';
 
 -- A threshold of the option, else at a share of the way between the cosines where the space starts and ends to mean something.
 create or replace function remem._space_threshold(context remem._plan_context, name text, share float8) returns float8
@@ -86,31 +89,12 @@ end
 $$;
 comment on function remem._space_threshold(remem._plan_context, text, float8) is 'A similarity threshold of the plan''s space.';
 
--- A small model is one of English: texts of another language are alike to it for being in that language. A space whose
--- model knows languages says so ("multilingual").
-create or replace function remem._foreign_prompt(context remem._plan_context) returns boolean
-language plpgsql stable
-set search_path = pg_catalog, remem, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-  return not (context.options ->> 'multilingual')::boolean and (
-    select count(*) > 0 and count(*) filter (where not w.english) >= count(*) filter (where w.english)
-    from (
-      select bool_or(g.language = 'english') as english
-      from unnest(remem._phrase_tokens(context.words)) t (token)
-      join remem.generic_word g on g.workspace in (context.workspace, '') and g.word = t.token
-      group by t.token) w);
-end
-$$;
-comment on function remem._foreign_prompt(remem._plan_context) is 'Whether a prompt is in a language that the space''s model may not know.';
-
 -- Which of the memories answer by themselves, and how that shows; null for the others. By meaning: similar without a
 -- shared word that might explain it, or clearly so with one. By words: two of the prompt's and much of its weight, or all
 -- of its weight where it asks about us ("how often do we retry?"), and in either case somewhat similar as well. The
 -- built-in vector is made of words: there it only supports them.
 create or replace function remem._judge_memory(
-  context remem._plan_context, evidence remem._memory_evidence, is_foreign boolean, out score float8, out signal text
+  context remem._plan_context, evidence remem._memory_evidence, out score float8, out signal text
 )
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
@@ -121,9 +105,9 @@ declare
   v_least float8;
   v_near float8;
 begin
-  v_least := case when is_foreign then remem._space_threshold(context, 'memory_clear_similarity', 0.8)
+  v_least := case when context.is_foreign then remem._space_threshold(context, 'memory_clear_similarity', 0.8)
     when evidence.shared > 0 then remem._space_threshold(context, 'memory_explained_similarity', 0.6)
-    else remem._space_threshold(context, 'memory_similarity', 0.44) end;
+    else remem._space_threshold(context, 'memory_similarity', 0.46) end;
   if (context.space).space_no <> 1 and v_cosine >= v_least then
     score := least(v_cosine, 1); signal := 'memory similarity';
     return;
@@ -139,47 +123,85 @@ begin
   end if;
 end
 $$;
-comment on function remem._judge_memory(remem._plan_context, remem._memory_evidence, boolean) is 'Whether a memory answers a prompt by itself.';
+comment on function remem._judge_memory(remem._plan_context, remem._memory_evidence) is 'Whether a memory answers a prompt by itself.';
 
--- The cosine of the best of the memories that belong to a topic: they name it, or its text is like theirs. Null without one.
-create or replace function remem._nearest_of_topic(context remem._plan_context, topic_no bigint, evidence remem._memory_evidence[], out cosine float8, out shared int)
+-- The best of the memories that belong to a topic: they name it, its text is like theirs, or somewhat like and more than
+-- that of any rival (the other topics the prompt is like). Null without one. With the title's own vector, joined is how
+-- like the prompt title and memory are as one text: the cosine of the sum of both.
+create or replace function remem._nearest_of_topic(
+  context remem._plan_context, topic_no bigint, evidence remem._memory_evidence[], rivals bigint[], out cosine float8, out shared int,
+  out joined float8
+)
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 declare
+  c_most constant int := 4;  -- memories whose nearest topic is looked for
+  v_space_no int := (context.space).space_no;
   v_topic record;
+  v_memory record;
+  v_rival float8;
   v_like float8 := remem._space_threshold(context, 'memory_belongs', 0.45);
 begin
-  select t.key || t.alias_keys as keys, e.embedding::@extschema:vector@.vector::real[] as vector
+  select t.key || t.alias_keys as keys, e.embedding::@extschema:vector@.vector::real[] as vector,
+    e.title_embedding::@extschema:vector@.vector::real[] as title, 1 - (e.title_embedding
+      operator(@extschema:vector@.<=>) context.vector::@extschema:vector@.vector::@extschema:vector@.halfvec) as title_cosine
   into v_topic
   from remem.topic t
-  left join remem.topic_embedding e on e.workspace = t.workspace and e.space_no = (context.space).space_no and e.topic_no = t.topic_no
+  left join remem.topic_embedding e on e.workspace = t.workspace and e.space_no = v_space_no and e.topic_no = t.topic_no
   where t.workspace = context.workspace and t.topic_no = _nearest_of_topic.topic_no;
-  select e.cosine, e.shared into cosine, shared
-  from unnest(evidence, remem._cosines(context.workspace, (context.space).space_no, v_topic.vector,
-    array(select e.memory_no from unnest(evidence) with ordinality e (memory_no, memory_id, name, owner, cosine, relevance, coverage, shared, n) order by e.n)))
-    as e (memory_no, memory_id, name, owner, cosine, relevance, coverage, shared, likeness)
-  where e.likeness >= v_like or btrim(remem._phrase_words(remem._fold(e.name))) = any (v_topic.keys)
-  order by e.cosine desc nulls last limit 1;
+  for v_memory in
+    select e.memory_no, e.cosine, e.shared, e.likeness,
+      coalesce(e.likeness >= v_like or btrim(remem._phrase_words(remem._fold(e.name))) = any (v_topic.keys), false) as belongs,
+      row_number() over (order by e.cosine desc nulls last) as place
+    from unnest(evidence, remem._cosines(context.workspace, v_space_no, v_topic.vector,
+      array(select e.memory_no from unnest(evidence) with ordinality e (memory_no, memory_id, name, owner, cosine, relevance, coverage, shared, n) order by e.n)))
+      as e (memory_no, memory_id, name, owner, cosine, relevance, coverage, shared, likeness)
+    order by e.cosine desc nulls last
+  loop
+    if not v_memory.belongs and v_memory.likeness >= (context.space).cosine_floor and v_memory.place <= c_most then
+      execute format('select max(1 - (r.embedding operator(@extschema:vector@.<=>) e.embedding)) from remem.embedding_%s e'
+        ' cross join unnest($3) x (no) cross join lateral (select r.embedding from remem.topic_embedding r'
+        ' where r.workspace = $1 and r.space_no = $4 and r.topic_no = x.no offset 0) r'
+        ' where e.workspace = $1 and e.memory_no = $2 and x.no <> $5', v_space_no)
+      into v_rival using context.workspace, v_memory.memory_no, rivals, v_space_no, topic_no;
+      v_memory.belongs := coalesce(v_rival < v_memory.likeness, true);
+    end if;
+    if v_memory.belongs then
+      cosine := v_memory.cosine; shared := v_memory.shared;
+      if v_topic.title_cosine is not null then
+        joined := (v_topic.title_cosine + cosine)
+          / sqrt(2 + 2 * (remem._cosines(context.workspace, v_space_no, v_topic.title, array[v_memory.memory_no]))[1]);
+      end if;
+      return;
+    end if;
+  end loop;
 end
 $$;
-comment on function remem._nearest_of_topic(remem._plan_context, bigint, remem._memory_evidence[]) is 'How similar a prompt is to the best memory of a topic.';
+comment on function remem._nearest_of_topic(remem._plan_context, bigint, remem._memory_evidence[], bigint[]) is
+  'How similar a prompt is to the best memory of a topic.';
 
--- The mean of a topic's similarity and its best memory's, where it is enough; else null. More is asked where the prompt
--- shares a word with that memory, which may be all they have in common.
-create or replace function remem._support(context remem._plan_context, topic_no bigint, similarity float8, evidence remem._memory_evidence[]) returns float8
+-- How far a topic and its best memory are like a prompt together, where that is enough; else null. The mean of both
+-- similarities; more is asked where the prompt shares a word with that memory, which may be all they have in common. Or
+-- title and memory as one text.
+create or replace function remem._support(
+  context remem._plan_context, topic_no bigint, similarity float8, evidence remem._memory_evidence[], rivals bigint[]
+) returns float8
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
-  v_near record := remem._nearest_of_topic(context, topic_no, evidence);
+  v_near record := remem._nearest_of_topic(context, topic_no, evidence, rivals);
   v_mean float8 := (similarity + v_near.cosine) / 2;
 begin
-  return case when v_mean >= case when v_near.shared = 0 then remem._space_threshold(context, 'supported_similarity', 0.32)
-    else remem._space_threshold(context, 'memory_similarity', 0.44) end then v_mean end;
+  return greatest(
+    case when v_mean >= case when v_near.shared = 0 then remem._space_threshold(context, 'supported_similarity', 0.37)
+      else remem._space_threshold(context, 'memory_similarity', 0.46) end then v_mean end,
+    case when v_near.joined >= remem._space_threshold(context, 'joined_similarity', 0.51) then v_near.joined end);
 end
 $$;
-comment on function remem._support(remem._plan_context, bigint, float8, remem._memory_evidence[]) is 'How far topic and memory together are like a prompt.';
+comment on function remem._support(remem._plan_context, bigint, float8, remem._memory_evidence[], bigint[]) is 'How far topic and memory together are like a prompt.';
 
 -- Topics that the prompt is only somewhat like, and so are their memories, where no shared word explains it. Only for
 -- models: words are no evidence of themselves.
@@ -191,15 +213,18 @@ set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
   c_looked_at constant int := 8;
-  v_least float8 := remem._space_threshold(context, 'supported_similarity', 0.32);
+  -- What neither the mean nor the joined text can reach: one of the two unlike each other, as title and memory mostly are.
+  v_least float8 := least(remem._space_threshold(context, 'supported_similarity', 0.37),
+    0.6 * remem._space_threshold(context, 'joined_similarity', 0.51));
   v_best float8 := (select max(e.cosine) from unnest(evidence) e);
+  v_rivals bigint[] := array(select m.topic_no from unnest(matches) m);
   v_match remem._topic_match;
   v_found remem._topic_match[] := '{}';
 begin
   foreach v_match in array matches[1:c_looked_at] loop
     -- No memory adds more than the best of all.
     continue when coalesce((v_match.score + v_best) / 2 < v_least, true) or remem._explained(context, v_match.topic_no);
-    v_match.score := remem._support(context, v_match.topic_no, v_match.score, evidence);
+    v_match.score := remem._support(context, v_match.topic_no, v_match.score, evidence, v_rivals);
     v_match.signal := 'similarity of topic and memory';
     if v_match.score is not null then
       v_found := v_found || v_match;
@@ -216,7 +241,7 @@ comment on function remem._supported_topics(remem._plan_context, remem._topic_ma
 
 -- What the memories say where no topic is surely meant: those that answer, and the topics they name.
 create or replace function remem._plan_memories(
-  context remem._plan_context, matches remem._topic_match[], evidence remem._memory_evidence[], is_foreign boolean,
+  context remem._plan_context, matches remem._topic_match[], evidence remem._memory_evidence[],
   out topics remem._topic_match[], out sure boolean[], out memories jsonb, out reason text, out confidence float8
 )
 language plpgsql stable
@@ -232,7 +257,7 @@ begin
     select (e.memory_no, e.memory_id, e.name, j.score, j.signal, false, e.owner, null, null)::remem._topic_match
     from unnest(evidence) with ordinality e (memory_no, memory_id, name, owner, cosine, relevance, coverage, shared, n)
     cross join lateral remem._judge_memory(context,
-      (e.memory_no, e.memory_id, e.name, e.owner, e.cosine, e.relevance, e.coverage, e.shared)::remem._memory_evidence, is_foreign) j
+      (e.memory_no, e.memory_id, e.name, e.owner, e.cosine, e.relevance, e.coverage, e.shared)::remem._memory_evidence) j
     where j.score is not null and e.relevance >= c_share * (select max(x.relevance) from unnest(evidence) x)
     order by e.n limit v_most);
   memories := coalesce((
@@ -240,7 +265,7 @@ begin
     from unnest(v_judged) with ordinality j (topic_no, topic_id, title, score, signal, unresolved, scope, scope_ref, providers, n)), '[]');
   reason := (select string_agg('memory ' || j.topic_id || ': ' || j.signal || ' ' || to_char(j.score, 'FM0.000'), '; ' order by j.n)
     from unnest(v_judged) with ordinality j (topic_no, topic_id, title, score, signal, unresolved, scope, scope_ref, providers, n));
-  topics := case when (context.space).space_no <> 1 and not is_foreign then remem._supported_topics(context, matches, evidence) else '{}' end;
+  topics := case when (context.space).space_no <> 1 and not context.is_foreign then remem._supported_topics(context, matches, evidence) else '{}' end;
   sure := array_fill(true, array[cardinality(topics)]);
   with named as (
     select distinct on (t.topic_no) t.topic_no, t.topic_id, t.title, j.score, j.signal, t.unresolved, t.scope, t.scope_ref, t.providers, j.n
@@ -261,7 +286,7 @@ begin
   confidence := greatest((select max(t.score) from unnest(topics) t), (select max(j.score) from unnest(v_judged) j));
 end
 $$;
-comment on function remem._plan_memories(remem._plan_context, remem._topic_match[], remem._memory_evidence[], boolean) is
+comment on function remem._plan_memories(remem._plan_context, remem._topic_match[], remem._memory_evidence[]) is
   'The memory stage: memories that answer a prompt by themselves, and the topics they lead to.';
 
 -- Whether the claimed topics are surely meant and, where none is, what the memories say. Asked before as well where a
@@ -269,40 +294,44 @@ comment on function remem._plan_memories(remem._plan_context, remem._topic_match
 -- looked: for the plan's signals.
 create or replace function remem._ask_memories(
   context remem._plan_context, topics remem._topic_match[], matches remem._topic_match[], stage text, prompt_embedding real[], minimum float8,
-  distinctive text, out sure boolean[], out claimed remem._topic_match[], out claimed_sure boolean[], out memories jsonb, out reason text,
+  out sure boolean[], out claimed remem._topic_match[], out claimed_sure boolean[], out memories jsonb, out reason text,
   out confidence float8, out looked jsonb
 )
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
-  v_vector real[] := (remem._prompt_vector(context, case when (context.options ->> 'semantic')::boolean then prompt_embedding end)).vector;
-  v_foreign boolean := remem._foreign_prompt(context);
+  v_vector real[] := context.vector;
   v_evidence remem._memory_evidence[];
   v_asks boolean;
   v_found record;
 begin
-  distinctive := coalesce(distinctive, remem._distinctive(context));
-  v_asks := (context.options ->> 'memories')::boolean and distinctive <> '' and 'postgres' = any (context.provider_ids)
+  v_asks := (context.options ->> 'memories')::boolean and context.distinctive <> '' and 'postgres' = any (context.provider_ids)
     and 'unknown_workspace' <> all (context.degraded);
+  -- In the built-in space only the memories are compared with it.
+  if v_vector is null and ((context.space).space_no <> 1 or v_asks and stage <> 'deterministic') then
+    v_vector := (remem._prompt_vector(context, case when (context.options ->> 'semantic')::boolean then prompt_embedding end)).vector;
+    context.vector := v_vector;
+  end if;
   if v_asks and stage <> 'deterministic' then
-    v_evidence := remem._probe_memories(context, v_vector, distinctive);
+    v_evidence := remem._probe_memories(context, v_vector);
   end if;
   if cardinality(topics) > 0 then
-    sure := remem._sure_topics(context, topics, v_vector, minimum, distinctive, v_foreign, v_evidence);
+    sure := remem._sure_topics(context, topics, v_vector, minimum, v_evidence);
   end if;
   looked := jsonb_build_object('attempted', v_evidence is not null);
   if v_asks and (sure is null or true <> all (sure)) then
     if stage = 'deterministic' then
-      v_evidence := remem._probe_memories(context, v_vector, distinctive);
+      v_vector := coalesce(v_vector, (remem._prompt_vector(context, null)).vector);
+      v_evidence := remem._probe_memories(context, v_vector);
     end if;
-    v_found := remem._plan_memories(context, matches, v_evidence, v_foreign);
+    v_found := remem._plan_memories(context, matches, v_evidence);
     claimed := v_found.topics; claimed_sure := v_found.sure; memories := v_found.memories; reason := v_found.reason; confidence := v_found.confidence;
-    looked := jsonb_strip_nulls(jsonb_build_object('attempted', true, 'found', cardinality(v_evidence), 'foreign', v_foreign,
+    looked := jsonb_strip_nulls(jsonb_build_object('attempted', true, 'found', cardinality(v_evidence), 'foreign', context.is_foreign,
       'best_similarity', round((select max(e.cosine) from unnest(v_evidence) e)::numeric, 4),
       'best_coverage', round((select max(e.coverage) from unnest(v_evidence) e)::numeric, 4)));
   end if;
 end
 $$;
-comment on function remem._ask_memories(remem._plan_context, remem._topic_match[], remem._topic_match[], text, real[], float8, text) is
+comment on function remem._ask_memories(remem._plan_context, remem._topic_match[], remem._topic_match[], text, real[], float8) is
   'Whether topics are surely meant, and what the memories say where none is.';

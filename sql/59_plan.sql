@@ -83,11 +83,9 @@ declare
   v_minimum float8;
   v_requests jsonb := '[]';
   v_routed record;
-  v_vector record;
   v_meaning record;
   v_semantic jsonb := jsonb_build_object('attempted', false);
   v_skipped text;
-  v_distinctive text;
   v_qualified remem._topic_match[];
   v_sure boolean[];
   v_matches remem._topic_match[] := '{}'; -- what the meaning points at
@@ -126,28 +124,27 @@ begin
     when v_stage <> 'none' and v_confidence >= (v_context.options ->> 'deterministic_high_confidence')::float8 then 'high_confidence'
     when v_context.query = '' then 'empty_prompt' end;
   if v_skipped is null then
-    v_distinctive := remem._distinctive(v_context);
-    v_skipped := case when v_distinctive = '' then 'generic_prompt' end;
+    v_skipped := case when v_context.distinctive = '' then 'generic_prompt' end;
   end if;
   if v_skipped is null then
     begin
-      v_vector := remem._prompt_vector(v_context, prompt_embedding);
-      if v_vector.problem is not null then
-        v_degraded := array_append(v_degraded, v_vector.problem);
+      select v.vector, v.problem into v_context.vector, v_context.vector_problem from remem._prompt_vector(v_context, prompt_embedding) v;
+      if v_context.vector_problem is not null then
+        v_degraded := array_append(v_degraded, v_context.vector_problem);
       end if;
-      if v_vector.vector is null then
-        v_skipped := v_vector.problem;
+      if v_context.vector is null then
+        v_skipped := v_context.vector_problem;
       else
-        v_meaning := remem._plan_meaning(v_context, v_vector.vector, (v_context.space).space_no);
+        v_meaning := remem._plan_meaning(v_context, v_context.vector, (v_context.space).space_no);
         if v_meaning.compared < least(v_context.topics, (v_context.options ->> 'catalog_limit')::int) and (v_context.space).space_no <> 1 then
           v_degraded := array_append(v_degraded, 'stale_topics');  -- the built-in space lacks only texts without features
         end if;
         v_semantic := jsonb_build_object('attempted', true, 'compared', v_meaning.compared,
           'best_topic', round(v_meaning.matches[1].score::numeric, 4), 'best_provider', round(v_meaning.similarities[1]::numeric, 4));
         v_matches := v_meaning.matches;
-        v_qualified := remem._qualified_by_meaning(v_context, v_matches, v_minimum, v_distinctive, (v_context.space).space_no);
+        v_qualified := remem._qualified_by_meaning(v_context, v_matches, v_minimum, (v_context.space).space_no);
         if (v_context.space).space_no <> 1 and cardinality(v_qualified) = 0 and v_stage in ('none', 'continuity') then
-          v_qualified := remem._second_opinion(v_context, v_distinctive);
+          v_qualified := remem._second_opinion(v_context);
         end if;
         if v_qualified[1].score is not null and (v_stage = 'none' or v_qualified[1].score > v_confidence) then
           v_topics := v_qualified;
@@ -186,7 +183,7 @@ begin
   -- The memories, where no topic is surely meant.
   v_at := clock_timestamp();
   begin
-    v_memory := remem._ask_memories(v_context, v_topics, v_matches, v_stage, prompt_embedding, v_minimum, v_distinctive);
+    v_memory := remem._ask_memories(v_context, v_topics, v_matches, v_stage, prompt_embedding, v_minimum);
     v_sure := v_memory.sure;
     v_reason := v_memory.reason; v_memories := coalesce(v_memory.memories, '[]'); v_looked := v_memory.looked;
     if cardinality(v_memory.claimed) > 0 or v_reason is not null then
@@ -245,4 +242,4 @@ begin
 end
 $$;
 comment on function remem.plan(text, text, real[], jsonb) is
-  'Whether a prompt needs memory, and whom to ask: {shouldRetrieve, confidence, stage, topics[{id, title, score, signal, sure}], memories[{id, score, signal}], requests[{providerId, query, reason, limit}], catalog{text, entries, omitted, bytes}, signals, degraded, trace}. stage is deterministic (titles, aliases, tags, summaries and continuity phrases), semantic (prompt_embedding, the prompt''s vector in the workspace''s current space, beside topics and providers; not needed for the built-in hash space), memory (where no topic is surely meant: memories that answer by themselves, and the topics they name), continuity (earlier work, no known topic: every provider is asked) or none. The catalog comes with every plan. Options: context ({"project": ..., "session": ..., "user": ...}: whose topics count beside the global ones), providers (ids that can be asked now), space (the model that made prompt_embedding), and every threshold and limit: minimum_confidence, max_topics, limit, query_chars, catalog_bytes, catalog_limit, semantic, semantic_minimum_similarity, deterministic_high_confidence, multilingual, memories, memory_similarity, memory_explained_similarity, memory_clear_similarity, memory_support, memory_coverage, memory_word_coverage, memory_belongs, supported_similarity, continuity, continuity_confidence, continuity_boost, unresolved_boost, title_phrase, alias_phrase, title_overlap, alias_overlap, tag_overlap, summary_base, summary_token, summary_most. Works in a READ ONLY transaction. What was missing is named in degraded and never raised.';
+  'Whether a prompt needs memory, and whom to ask: {shouldRetrieve, confidence, stage, topics[{id, title, score, signal, sure}], memories[{id, score, signal}], requests[{providerId, query, reason, limit}], catalog{text, entries, omitted, bytes}, signals, degraded, trace}. stage is deterministic (titles, aliases, tags, summaries and continuity phrases), semantic (prompt_embedding, the prompt''s vector in the workspace''s current space, beside topics and providers; not needed for the built-in hash space), memory (where no topic is surely meant: memories that answer by themselves, and the topics they name), continuity (earlier work, no known topic: every provider is asked) or none. The catalog comes with every plan. Options: context ({"project": ..., "session": ..., "user": ...}: whose topics count beside the global ones), providers (ids that can be asked now), space (the model that made prompt_embedding), and every threshold and limit: minimum_confidence, max_topics, limit, query_chars, catalog_bytes, catalog_limit, semantic, semantic_minimum_similarity, deterministic_high_confidence, multilingual, memories, memory_similarity, memory_explained_similarity, memory_clear_similarity, memory_support, memory_coverage, memory_word_coverage, memory_belongs, supported_similarity, joined_similarity, continuity, continuity_confidence, continuity_boost, unresolved_boost, title_phrase, alias_phrase, title_overlap, alias_overlap, tag_overlap, summary_base, summary_token, summary_most. Works in a READ ONLY transaction. What was missing is named in degraded and never raised.';

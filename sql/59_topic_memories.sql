@@ -19,7 +19,35 @@ $$;
 comment on function remem.topic_memories(text, uuid[], int, jsonb) is
   'The memories of some topics: those that have a topic''s title or alias as topic_key or title, and those that its text recalls well, by a vector only where the topic has one. A list of objects with memory_id, topic_id and relevance (0 to 1, to the topic), at most k of each topic, best first. Options are those of recall: filter, kinds, scopes and so on. Unknown ids are passed over.';
 
--- By its own text a topic finds what belongs to it far better than the rest; what is far behind the best is left out.
+-- How much more a memory is like some other topic of the same owner, or of all, than it is like this one; 0 where this
+-- one is the nearest, null without vectors. Parallel to memory_ids.
+create or replace function remem._topic_gaps(workspace text, space_no int, owner text, vector real[], memory_ids uuid[]) returns float8[]
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_gaps float8[];
+begin
+  if vector is null then
+    return array_fill(null::float8, array[cardinality(memory_ids)]);
+  end if;
+  execute format('select array_agg((select max(n.likeness) - x.own'
+    '   from (select r.topic_no, 1 - (r.embedding operator(@extschema:vector@.<=>) x.embedding) as likeness from remem.topic_embedding r'
+    '     where r.workspace = $1 and r.space_no = $2 and r.owner in ('''', $3) order by 2 desc limit 4) n'
+    '   join remem.topic t on t.workspace = $1 and t.topic_no = n.topic_no where remem._topic_is_live(t) or n.likeness = x.own) order by i.n)'
+    ' from unnest($5) with ordinality i (memory_id, n)'
+    ' left join lateral (select e.embedding, 1 - (e.embedding operator(@extschema:vector@.<=>) $4) as own'
+    '   from remem.memory m join remem.embedding_%s e on e.workspace = m.workspace and e.memory_no = m.memory_no'
+    '   where m.workspace = $1 and m.memory_id = i.memory_id offset 0) x on true', space_no)
+  into v_gaps using workspace, space_no, owner, vector::@extschema:vector@.vector::@extschema:vector@.halfvec, memory_ids;
+  return v_gaps;
+end
+$$;
+comment on function remem._topic_gaps(text, int, text, real[], uuid[]) is 'How much nearer memories are to another topic.';
+
+-- By its own text a topic finds what belongs to it far better than the rest. What is near to the best is left out where
+-- it is more like another topic, what is behind it where it is not most like this one. The shares were found with the
+-- catalog of the development half (docs/planner.md).
 create or replace function remem._topic_memories(workspace text, topic_ids uuid[], k int, options jsonb) returns jsonb
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
@@ -28,16 +56,20 @@ as $$
 declare
   c_least constant float8 := 0.2;
   c_share constant float8 := 0.7;  -- of the best one's relevance
+  c_other constant float8 := 0.05; -- how much more like another topic it may be
   v_filter jsonpath := remem._row_filter(workspace, remem._check_options(options));
   v_space_no int := (select w.space_no from remem.workspace w where w.workspace = _topic_memories.workspace);
   v_topic record;
   v_named jsonpath;
   v_hits remem.recall_hit[];
   v_best float8;
+  v_gaps float8[];
   v_found jsonb := '[]';
+  -- The same, for a memory that is most like this topic; to a hash of words that says little.
+  v_own float8 := case when v_space_no = 1 then c_share else 0.4 end;
 begin
   for v_topic in
-    select t.topic_id, t.title, t.aliases, t.summary, t.tags, e.embedding::@extschema:vector@.vector::real[] as vector
+    select t.topic_id, t.owner, t.title, t.aliases, t.summary, t.tags, e.embedding::@extschema:vector@.vector::real[] as vector
     from unnest(topic_ids) with ordinality i (topic_id, n)
     join remem.topic t on t.workspace = _topic_memories.workspace and t.topic_id = i.topic_id
     left join remem.topic_embedding e on e.workspace = t.workspace and e.space_no = v_space_no and e.topic_no = t.topic_no
@@ -49,12 +81,16 @@ begin
         || jsonb_build_object('min_relevance', c_least, 'space', (remem._space(v_space_no)).name, 'graph', 'never'))).hits;
     v_named := remem._named_filter(workspace, array[v_topic.title] || v_topic.aliases);
     v_best := (select max(h.relevance) from unnest(v_hits) h);
+    v_hits := array(select h from unnest(v_hits) h where h.relevance >= v_own * v_best order by h.rank);
+    v_gaps := remem._topic_gaps(workspace, v_space_no, v_topic.owner, v_topic.vector, array(select h.memory_id from unnest(v_hits) h order by h.rank));
     v_found := v_found || coalesce((
       select jsonb_agg(jsonb_build_object('memory_id', f.memory_id, 'topic_id', v_topic.topic_id, 'relevance', f.relevance) order by f.relevance desc, f.memory_id)
       from (
         select u.memory_id, max(u.relevance) as relevance
         from (
-          select h.memory_id, round(h.relevance::numeric, 4) as relevance from unnest(v_hits) h where h.relevance >= c_share * v_best
+          select h.memory_id, round(h.relevance::numeric, 4) as relevance
+          from (select x.memory_id, x.relevance, v_gaps[row_number() over (order by x.rank)] as gap from unnest(v_hits) x) h
+          where case when h.relevance >= c_share * v_best then coalesce(h.gap <= c_other, true) else h.gap <= 0 end
           union all
           (select m.memory_id, 1 from remem.memory m
           where m.workspace = _topic_memories.workspace

@@ -107,8 +107,10 @@ def load(folder: Path = DATA) -> Texts:
             if ref.startswith(f"{NOTES}/") and not prompt.topics & asking:
                 raise ValueError(f"{prompt.text!r}: no topic of it asks the notes")
     pairs = _toml(folder / "pairs.toml", digest)
-    strangers = [question for name in ("same", "miss") for question, _, _ in pairs[name]]
-    strangers += pairs["unrelated"]
+    strangers = [
+        question for name in ("same", "miss", "akin", "akin_miss") for question, *_ in pairs[name]
+    ]
+    strangers += pairs["unrelated"] + pairs["unrelated_us"]
     return Texts(
         topics=tuple(topics),
         memories=memories,

@@ -58,11 +58,22 @@ def embed(session: Session, limit: int) -> Flow[int]:
     stored = 0
     for start in range(0, len(entries), BATCH):
         batch = entries[start : start + BATCH]
+        batch += [title for entry in batch for title in _title(entry)]
         texts = [entry["text"] for entry in batch]
         vectors = yield Work(partial(session.embedder.embed, texts, query=False))
         for entry, vector in zip(batch, vectors or (), strict=False):
             if vector is not None:
                 put = context_calls.put_catalog_embedding
                 call_ = put(session.workspace, entry, vector, decision.space)
-                stored += yield Run(call_)
+                done = yield Run(call_)
+                stored += done and "of" not in entry
     return stored
+
+
+def _title(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """The title of a topic as an entry of its own, where the topic's text says more than that: its
+    vector is kept beside the topic's."""
+    title, _, more = entry["text"].partition("\n")
+    if entry["kind"] != "topic" or not more:
+        return []
+    return [{"kind": "topic", "id": entry["id"], "text": title, "of": entry["text"]}]

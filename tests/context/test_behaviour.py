@@ -59,13 +59,13 @@ def test_nothing_is_injected_and_nothing_superseded_is_shown(
 def test_what_is_relevant_arrives(measured: dict[str, Any], half: str) -> None:
     """Questions in wholly other words are beyond the hash, and beyond a small model in part: the
     whole is short of 0.8 and 1.0, which docs/planner.md says and explains."""
-    for model, least in (("hash", 0.75), ("minilm", 0.95)):
+    for model, least in (("hash", 0.8), ("minilm", 0.97)):
         own = measured["models"][model]["by_category"][half]
         rest = [row for name, row in own.items() if row["positive"] and name != LOW_OVERLAP]
         recall = sum(row["relevant_recall"] * row["positive"] for row in rest)
         assert recall / sum(row["positive"] for row in rest) >= least
     neural = measured["models"]["minilm"]["halves"][half]
-    assert neural["relevant_recall"] >= 0.85
+    assert neural["relevant_recall"] >= 0.9
 
 
 @pytest.mark.covers("RP53", "RP54")

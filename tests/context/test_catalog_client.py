@@ -40,6 +40,11 @@ def test_topics_and_providers_get_vectors_of_the_clients_model(
         mem.put_topic("Sea trips", summary="by boat", tags=["boat"], importance=0.9)
         mem.put_provider("kitchen", name="The oven and the grill")
         assert embedded(db) == {"Sea trips": True, "lake temperature": True}
+        # A title that is not the whole text of its topic has a vector of its own.
+        assert db.execute(
+            "select t.title from remem.topic t join remem.topic_embedding e"
+            " using (workspace, topic_no) where e.title_embedding is not null"
+        ).fetchall() == [("Sea trips",)]
         assert mem.plan("shall we swim?").topics[0].title in ("Sea trips", "lake temperature")
         plan = mem.plan("what to bake?", providers=[_Kitchen()])
         assert plan.stage == "semantic"

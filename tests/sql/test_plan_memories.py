@@ -134,12 +134,33 @@ def test_a_model_finds_what_shares_no_word(
 def test_topic_and_memory_together_are_enough(flat: Connection, memory: float, sure: bool) -> None:
     put_topic(flat, W, "Quince jelly", embedding=at(0.34))
     remember(flat, W, "It sets slowly.", topic_key="Quince jelly", embedding=at(memory))
-    found = plan(flat, W, "why is the marmalade runny?", embedding=UP)
+    prompt = "why is the marmalade runny?"
+    assert titles(plan(flat, W, prompt, embedding=UP)) == []
+    found = plan(flat, W, prompt, embedding=UP, supported_similarity=0.36)
     assert titles(found) == (["Quince jelly"] if sure else [])
     if sure:
         assert (found["stage"], found["confidence"]) == ("memory", pytest.approx(0.37, abs=1e-3))
         assert found["topics"][0]["signal"] == "similarity of topic and memory"
         assert found["topics"][0]["sure"] is True
+
+
+@pytest.mark.covers("RP18")
+def test_title_and_memory_are_compared_as_one_text_too(flat: Connection) -> None:
+    """Neither is like the prompt, nor like the other: together they are."""
+    topic_id = put_topic(flat, W, "Quince jelly", summary="what sets", embedding=at(0.34))
+    other = [0.35, -at(0.35)[1]]
+    remember(flat, W, "It takes a day.", topic_key="Quince jelly", embedding=other)
+    prompt = "why is the marmalade runny?"
+    assert titles(plan(flat, W, prompt, embedding=UP)) == []
+    put = {"workspace": W, "topic_id": topic_id, "text": "Quince jelly", "embedding": at(0.35)}
+    assert call(flat, "put_topic_embedding", **put) == [(True,)]
+    (topic,) = plan(flat, W, prompt, embedding=UP)["topics"]
+    assert (topic["signal"], topic["sure"]) == ("similarity of topic and memory", True)
+    assert topic["score"] == pytest.approx(1, abs=0.01)
+    assert titles(plan(flat, W, prompt, embedding=UP, memories=False)) == []
+    call(flat, "put_topic_embedding", **{**put, "embedding": at(0.2)})
+    assert titles(plan(flat, W, prompt, embedding=UP, joined_similarity=0.5)) == ["Quince jelly"]
+    assert titles(plan(flat, W, prompt, embedding=UP, joined_similarity=0.999)) == []
 
 
 def test_a_topic_is_not_sure_where_its_memories_are_far(flat: Connection) -> None:

@@ -49,6 +49,7 @@ def test_the_defaults_are_the_documented_ones(db: Connection) -> None:
     assert set(options) - set(defaults) == {
         "semantic_minimum_similarity", "memory_similarity", "memory_explained_similarity",
         "memory_clear_similarity", "memory_support", "memory_belongs", "supported_similarity",
+        "joined_similarity",
     }  # fmt: skip
     assert plan(db, W, "x")["signals"]["semantic"]["minimum"] == 0.55
 

@@ -222,7 +222,10 @@ def test_topics_without_a_vector_are_listed_named_and_filled_in(flat: Connection
     put = {"workspace": W, "topic_id": topic_id, "embedding": UP}
     stale = call(flat, "put_topic_embedding", **put, text="another text")
     assert stale == [(False,)]
+    # The title's own vector is kept beside that of the whole, and not without it.
+    assert call(flat, "put_topic_embedding", **put, text="Cider press") == [(False,)]
     assert call(flat, "put_topic_embedding", **put, text=rows[1][2]) == [(True,)]
+    assert call(flat, "put_topic_embedding", **put, text="Cider press") == [(True,)]
     assert call(flat, "put_provider_embedding", workspace=W, provider_id="notes", embedding=UP)
     assert call(flat, "catalog_without_embedding", workspace=W) == []
     found = plan(flat, W, "fruit", embedding=UP)

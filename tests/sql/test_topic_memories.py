@@ -10,7 +10,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from tests.support.memories import Connection, remember
-from tests.support.planner import call, plan, put_topic
+from tests.support.planner import call, flat_space, plan, put_topic
 
 W = "w"
 
@@ -78,6 +78,7 @@ def test_signs_of_the_query_language_in_a_title_are_text(db: Connection) -> None
         ("what about the Rust compiler upgrade?", True),
         ("upgrade the compiler again, where did we stop?", True),
         ("upgrade the rust", True),
+        ("does the upgrade of a compiler of Rust need much water in hot countries?", True),
         ("does a compiler for Rust need much water in hot countries?", False),
         ("upgrade my flight to business class and compile a packing list", False),
     ],
@@ -86,6 +87,34 @@ def test_a_topic_is_sure_only_beyond_a_shared_word(db: Connection, prompt: str, 
     put_topic(db, W, "Rust compiler upgrade")
     topics = plan(db, W, prompt, minimum_confidence=0.2)["topics"]
     assert [topic["sure"] for topic in topics] == [sure]
+
+
+def test_two_words_may_be_one_in_a_title(db: Connection) -> None:
+    put_topic(db, W, "Editor setup")
+    (topic,) = plan(db, W, "set up my new editor the way I like it", semantic=False)["topics"]
+    assert (topic["signal"], topic["sure"]) == ("title token overlap", True)
+    assert plan(db, W, "set the table up for an editor", semantic=False)["topics"] == []
+    # Joined words are no evidence of their own where a continuity phrase holds them.
+    put_topic(db, W, "Lasttime")
+    assert plan(db, W, "as we said last time", semantic=False)["topics"] == []
+
+
+def test_a_memory_belongs_to_the_topic_that_it_is_most_like(db: Connection) -> None:
+    flat_space(db, W)
+    jam = put_topic(db, W, "Quince jam", embedding=[1.0, 0.0])
+    pie = put_topic(db, W, "Quince pie", embedding=[0.8, 0.6])
+    remember(db, W, "It sets slowly.", ref="jam", embedding=[1.0, 0.0])
+    remember(db, W, "It bakes slowly.", ref="pie", embedding=[0.8, 0.6])
+    assert (set(memories(db, jam)), set(memories(db, pie))) == ({"jam"}, {"pie"})
+    # As near to the one as to the other: it belongs to both.
+    remember(db, W, "Both are sweet.", ref="both", embedding=[0.95, 0.31])
+    assert set(memories(db, jam)) == {"jam", "both"}
+    assert set(memories(db, pie)) == {"pie", "both"}
+    # One that only somebody else sees takes nothing away.
+    topic = {"scope": "user", "scope_ref": "ann", "embedding": [0.0, 1.0]}
+    put_topic(db, W, "Ann's quinces", **topic)
+    remember(db, W, "Ann picks them.", ref="ann", embedding=[0.6, 0.8])
+    assert "ann" in memories(db, pie)
 
 
 def test_words_are_shared_in_any_inflection(db: Connection) -> None:

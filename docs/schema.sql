@@ -1146,6 +1146,8 @@ CREATE FUNCTION remem._item_kinds() RETURNS text[] LANGUAGE sql IMMUTABLE PARALL
 
 CREATE FUNCTION remem._item_scopes() RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
+CREATE FUNCTION remem._text_limit() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
 CREATE FUNCTION remem._is_sound(item remem.memory_item, source_classes text[]) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE;
 
 CREATE FUNCTION remem._is_used(space_no integer) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
@@ -1176,9 +1178,9 @@ CREATE FUNCTION remem._wholes(spaced text, chars text) RETURNS text[] LANGUAGE p
 
 CREATE FUNCTION remem._lexemes(text, dictionaries regdictionary[]) RETURNS TABLE(lexeme text, tf integer, extra boolean) LANGUAGE sql STABLE ROWS 30 PARALLEL SAFE;
 
-CREATE FUNCTION remem._live_ref(workspace text, key text) RETURNS TABLE(memory_no bigint, memory_id uuid, ref text, content_hash bytea, session_no integer) LANGUAGE sql STABLE ROWS 1 PARALLEL SAFE;
-
 CREATE FUNCTION remem._list_of(value jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION remem._live_ref(workspace text, key text) RETURNS TABLE(memory_no bigint, memory_id uuid, ref text, content_hash bytea, session_no integer) LANGUAGE sql STABLE ROWS 1 PARALLEL SAFE;
 
 CREATE FUNCTION remem._lock_all_names(workspace text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1252,7 +1254,6 @@ CREATE FUNCTION remem._words(folded text) RETURNS text LANGUAGE plpgsql IMMUTABL
 
 CREATE FUNCTION remem._names_of(title text, summary text, body text, speaker text, subject text, topic_key text, attribute text, tags text[], aliases text[], entities text[]) RETURNS TABLE(name text, given boolean) LANGUAGE sql STABLE ROWS 8 PARALLEL SAFE;
 
-CREATE FUNCTION remem._nearest_of_topic(context remem._plan_context, topic_no bigint, evidence remem._memory_evidence[], OUT cosine double precision, OUT shared integer) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 CREATE FUNCTION remem._nearest_of_topic(context remem._plan_context, topic_no bigint, evidence remem._memory_evidence[], rivals bigint[], OUT cosine double precision, OUT shared integer, OUT joined double precision) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
 CREATE FUNCTION remem._next_entries(workspace text, space_no integer, n integer, OUT kinds text[], OUT sources text[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off';
@@ -1557,8 +1558,6 @@ CREATE FUNCTION remem._text_array(value jsonb) RETURNS text[] LANGUAGE sql IMMUT
 CREATE FUNCTION remem._text_fingerprint(speaker text, body text) RETURNS bytea LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._text_index(workspace remem.workspace) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
-
-CREATE FUNCTION remem._text_limit() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION remem._time_hint(folded text, at timestamp with time zone, OUT time_from timestamp with time zone, OUT time_to timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET "TimeZone" TO 'UTC';
 

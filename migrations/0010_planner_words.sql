@@ -1,4 +1,4 @@
--- 0011: what the stages of a plan share is found once: the generic words of a prompt, its language, its vectors.
+-- 0.4: what the stages of a plan share is found once: the generic words of a prompt, its language, its vectors.
 
 -- distinctive: the prompt without its generic words, which stand in generic. vector and vector_problem: as _prompt_vector
 -- says; spelling: the vector in the built-in space.

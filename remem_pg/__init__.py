@@ -12,8 +12,8 @@ from remem_pg.version import __version__
 
 if TYPE_CHECKING:
     from remem_pg.async_client import AsyncRemem
-    from remem_pg.catalog_models import Route, Topic
     from remem_pg.client import Remem
+    from remem_pg.context.catalog_models import Route, Topic
     from remem_pg.context.markdown import MarkdownProvider
     from remem_pg.context.plan import Plan, PlannerRequest
     from remem_pg.context.provider import FunctionProvider, Provider
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
         UnknownSpace,
         VectorRefused,
     )
-    from remem_pg.hooks import Hooks, RecallRequest
     from remem_pg.models import (
         BulkReport,
         ConflictCandidate,
@@ -61,14 +60,15 @@ if TYPE_CHECKING:
         SpaceInfo,
         Version,
     )
-    from remem_pg.operations_models import CheckRow, MaintainRow
-    from remem_pg.reembed_models import Coverage, ReembedResult, SpaceStatus
-    from remem_pg.rerank import LateInteraction, Reranker
-    from remem_pg.rerank_cross import CrossEncoder
-    from remem_pg.rerank_http import HttpReranker
-    from remem_pg.tenancy_models import Grant, ReindexReport, WorkspaceInfo
-    from remem_pg.transfer import ExportReport, ImportReport
-    from remem_pg.worker import Worker, WorkerReport
+    from remem_pg.operating.models import CheckRow, MaintainRow
+    from remem_pg.operating.transfer import ExportReport, ImportReport
+    from remem_pg.recall.hooks import Hooks, RecallRequest
+    from remem_pg.rerank.cross_encoder import CrossEncoder
+    from remem_pg.rerank.http import HttpReranker
+    from remem_pg.rerank.rerankers import LateInteraction, Reranker
+    from remem_pg.spaces.models import Coverage, ReembedResult, SpaceStatus
+    from remem_pg.spaces.worker import Worker, WorkerReport
+    from remem_pg.tenancy.models import Grant, ReindexReport, WorkspaceInfo
 
 __all__ = [
     "AsyncRemem",
@@ -144,8 +144,8 @@ __all__ = [
 _HOME = {
     "AsyncRemem": "remem_pg.async_client",
     "Remem": "remem_pg.client",
-    "Route": "remem_pg.catalog_models",
-    "Topic": "remem_pg.catalog_models",
+    "Route": "remem_pg.context.catalog_models",
+    "Topic": "remem_pg.context.catalog_models",
     "ContextResult": "remem_pg.context.result",
     "ContextSettings": "remem_pg.context.settings",
     "FunctionProvider": "remem_pg.context.provider",
@@ -159,24 +159,24 @@ _HOME = {
     "Scope": "remem_pg.context.scope",
     "SynthesisRequest": "remem_pg.context.synthesis",
     "EmbeddingModel": "remem_pg.embedding.base",
-    "CrossEncoder": "remem_pg.rerank_cross",
-    "HttpReranker": "remem_pg.rerank_http",
-    "LateInteraction": "remem_pg.rerank",
-    "Reranker": "remem_pg.rerank",
-    "CheckRow": "remem_pg.operations_models",
-    "MaintainRow": "remem_pg.operations_models",
-    "Coverage": "remem_pg.reembed_models",
-    "ReembedResult": "remem_pg.reembed_models",
-    "SpaceStatus": "remem_pg.reembed_models",
-    "ExportReport": "remem_pg.transfer",
-    "ImportReport": "remem_pg.transfer",
-    "Grant": "remem_pg.tenancy_models",
-    "ReindexReport": "remem_pg.tenancy_models",
-    "WorkspaceInfo": "remem_pg.tenancy_models",
-    "Worker": "remem_pg.worker",
-    "WorkerReport": "remem_pg.worker",
-    "Hooks": "remem_pg.hooks",
-    "RecallRequest": "remem_pg.hooks",
+    "CrossEncoder": "remem_pg.rerank.cross_encoder",
+    "HttpReranker": "remem_pg.rerank.http",
+    "LateInteraction": "remem_pg.rerank.rerankers",
+    "Reranker": "remem_pg.rerank.rerankers",
+    "CheckRow": "remem_pg.operating.models",
+    "MaintainRow": "remem_pg.operating.models",
+    "Coverage": "remem_pg.spaces.models",
+    "ReembedResult": "remem_pg.spaces.models",
+    "SpaceStatus": "remem_pg.spaces.models",
+    "ExportReport": "remem_pg.operating.transfer",
+    "ImportReport": "remem_pg.operating.transfer",
+    "Grant": "remem_pg.tenancy.models",
+    "ReindexReport": "remem_pg.tenancy.models",
+    "WorkspaceInfo": "remem_pg.tenancy.models",
+    "Worker": "remem_pg.spaces.worker",
+    "WorkerReport": "remem_pg.spaces.worker",
+    "Hooks": "remem_pg.recall.hooks",
+    "RecallRequest": "remem_pg.recall.hooks",
     **dict.fromkeys(
         (
             "BulkReport",

@@ -10,24 +10,9 @@ from uuid import UUID
 
 import psycopg
 
-from remem_pg import (
-    admin_calls,
-    async_connection,
-    async_driver,
-    calls,
-    checks,
-    recall_flow,
-    remember_flow,
-    restrict,
-    stages,
-    steps,
-    wire,
-)
-from remem_pg.after_recall import AfterRecall
-from remem_pg.bulk_methods import AsyncBulkMethods
+from remem_pg import calls, checks, steps
 from remem_pg.context.methods import AsyncContextMethods
-from remem_pg.embedder import Embedder
-from remem_pg.lifecycle import AsyncLifecycleMethods
+from remem_pg.database import async_connection, async_driver, wire
 from remem_pg.models import (
     Memory,
     MemoryFields,
@@ -37,11 +22,19 @@ from remem_pg.models import (
     SpaceInfo,
     Version,
 )
-from remem_pg.operations_methods import AsyncOperationsMethods
-from remem_pg.recall_methods import AsyncRecallMethods
-from remem_pg.reembed_methods import AsyncReembedMethods
-from remem_pg.result_cache import ResultCache, Tiers
-from remem_pg.tenancy import AsyncTenancyMethods
+from remem_pg.operating.methods import AsyncOperationsMethods
+from remem_pg.recall import flow as recall_flow
+from remem_pg.recall import restrict, stages
+from remem_pg.recall.after import AfterRecall
+from remem_pg.recall.methods import AsyncRecallMethods
+from remem_pg.recall.result_cache import ResultCache, Tiers
+from remem_pg.spaces.embedder import Embedder
+from remem_pg.spaces.methods import AsyncReembedMethods
+from remem_pg.tenancy import calls as admin_calls
+from remem_pg.tenancy.methods import AsyncTenancyMethods
+from remem_pg.writing import remember as remember_flow
+from remem_pg.writing.bulk_methods import AsyncBulkMethods
+from remem_pg.writing.lifecycle import AsyncLifecycleMethods
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,10 +44,10 @@ if TYPE_CHECKING:
     from remem_pg.context.scope import Scope
     from remem_pg.context.settings import ContextSettings
     from remem_pg.embedding.base import EmbeddingModel
-    from remem_pg.hooks import Expander, Hooks
     from remem_pg.install import MigrateReport
     from remem_pg.models import Vector
-    from remem_pg.rerank import Reranker
+    from remem_pg.recall.hooks import Expander, Hooks
+    from remem_pg.rerank.rerankers import Reranker
 
 T = TypeVar("T")
 Memories = list[Memory]

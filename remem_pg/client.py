@@ -10,23 +10,9 @@ from uuid import UUID
 
 import psycopg
 
-from remem_pg import (
-    admin_calls,
-    calls,
-    checks,
-    connection,
-    driver,
-    recall_flow,
-    remember_flow,
-    restrict,
-    stages,
-    steps,
-)
-from remem_pg.after_recall import AfterRecall
-from remem_pg.bulk_methods import BulkMethods
+from remem_pg import calls, checks, steps
 from remem_pg.context.methods import ContextMethods
-from remem_pg.embedder import Embedder
-from remem_pg.lifecycle import LifecycleMethods
+from remem_pg.database import connection, driver
 from remem_pg.models import (
     Memory,
     MemoryFields,
@@ -36,11 +22,19 @@ from remem_pg.models import (
     SpaceInfo,
     Version,
 )
-from remem_pg.operations_methods import OperationsMethods
-from remem_pg.recall_methods import RecallMethods
-from remem_pg.reembed_methods import ReembedMethods
-from remem_pg.result_cache import ResultCache, Tiers
-from remem_pg.tenancy import TenancyMethods
+from remem_pg.operating.methods import OperationsMethods
+from remem_pg.recall import flow as recall_flow
+from remem_pg.recall import restrict, stages
+from remem_pg.recall.after import AfterRecall
+from remem_pg.recall.methods import RecallMethods
+from remem_pg.recall.result_cache import ResultCache, Tiers
+from remem_pg.spaces.embedder import Embedder
+from remem_pg.spaces.methods import ReembedMethods
+from remem_pg.tenancy import calls as admin_calls
+from remem_pg.tenancy.methods import TenancyMethods
+from remem_pg.writing import remember as remember_flow
+from remem_pg.writing.bulk_methods import BulkMethods
+from remem_pg.writing.lifecycle import LifecycleMethods
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,10 +44,10 @@ if TYPE_CHECKING:
     from remem_pg.context.scope import Scope
     from remem_pg.context.settings import ContextSettings
     from remem_pg.embedding.base import EmbeddingModel
-    from remem_pg.hooks import Expander, Hooks
     from remem_pg.install import MigrateReport
     from remem_pg.models import Vector
-    from remem_pg.rerank import Reranker
+    from remem_pg.recall.hooks import Expander, Hooks
+    from remem_pg.rerank.rerankers import Reranker
 
 T = TypeVar("T")
 Memories = list[Memory]

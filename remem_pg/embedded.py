@@ -24,7 +24,7 @@ import psycopg
 from psycopg import sql
 
 from remem_pg.errors import EmbeddedUnavailable
-from remem_pg.postmaster import Postmaster
+from remem_pg.server.postmaster import Postmaster
 
 DATABASE = "remem"
 ROLE = "remem"

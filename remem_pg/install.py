@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .errors import (
+from remem_pg.errors import (
     InvalidArgument,
     NoAccess,
     NotInstalled,
@@ -20,7 +20,7 @@ from .errors import (
     RememError,
     from_psycopg,
 )
-from .obstacles import (
+from remem_pg.installing.obstacles import (
     applied,
     extension_version,
     fetch,
@@ -32,7 +32,7 @@ from .obstacles import (
     wrong_role,
     wrong_server,
 )
-from .scripts import (
+from remem_pg.installing.scripts import (
     INSTALL_LOCK,
     INSTALL_SETTINGS,
     VERSION,
@@ -42,7 +42,7 @@ from .scripts import (
     render_sql,
     statements,
 )
-from .version import COMPATIBILITY
+from remem_pg.version import COMPATIBILITY
 
 if TYPE_CHECKING:
     import psycopg

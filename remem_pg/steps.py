@@ -11,12 +11,13 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
-from remem_pg import admin_calls, calls, checks
+from remem_pg import calls, checks
 from remem_pg.calls import Call
-from remem_pg.embedder import Embedder
 from remem_pg.errors import DatabaseNewer
-from remem_pg.result_cache import Tiers
-from remem_pg.stages import Stages
+from remem_pg.recall.result_cache import Tiers
+from remem_pg.recall.stages import Stages
+from remem_pg.spaces.embedder import Embedder
+from remem_pg.tenancy import calls as admin_calls
 from remem_pg.version import COMPATIBILITY
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 from evals.database import temporary_server
-from remem_pg.pg_programs import find_binaries
+from remem_pg.server.programs import find_binaries
 from scripts.generated import ROOT, settle
 
 _HEADER = re.compile(r"--\n-- Name: (?P<name>.*); Type: (?P<type>[A-Z ]+); Schema: .*\n--\n\n")

@@ -13,7 +13,7 @@ import sys
 import psycopg
 
 from evals.database import temporary_database
-from remem_pg.scripts import quote_literal
+from remem_pg.installing.scripts import quote_literal
 from scripts.generated import ROOT, settle
 
 _INDEXES = """

@@ -13,7 +13,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from remem_pg.scripts import VECTOR_SCHEMA, VERSION, Script, functions, migrations, version_row
+from remem_pg.installing.scripts import (
+    VECTOR_SCHEMA,
+    VERSION,
+    Script,
+    functions,
+    migrations,
+    version_row,
+)
 from scripts.generated import ROOT
 
 # Postgres before 16 does not know @extschema:vector@, and from 16 on would replace it: the

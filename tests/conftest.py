@@ -239,7 +239,7 @@ class Psql:
 def psql() -> Psql:
     """`psql(dsn, "-At", "-c", "select 1")`: the embedded wheel's program, else the one on PATH."""
     from remem_pg.errors import RememError
-    from remem_pg.pg_programs import find_binaries
+    from remem_pg.server.programs import find_binaries
 
     try:
         path: Path | str | None = find_binaries() / "psql"

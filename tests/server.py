@@ -81,7 +81,7 @@ def start(choice: str) -> tuple[Address, Callable[[], None]]:
 
 def _start_embedded(directory: Path) -> tuple[str, Callable[[], None]]:
     from remem_pg.errors import RememError
-    from remem_pg.postmaster import Postmaster
+    from remem_pg.server.postmaster import Postmaster
 
     _end_forgotten()
     server = Postmaster(directory / "server", settings=SETTINGS, durable=False)
@@ -94,7 +94,7 @@ def _start_embedded(directory: Path) -> tuple[str, Callable[[], None]]:
 
 def _end_forgotten() -> None:
     """Stop the servers of earlier runs that were killed, and remove their files."""
-    from remem_pg.postmaster import Postmaster
+    from remem_pg.server.postmaster import Postmaster
 
     forgotten = (p.glob("remem-test-*/server/users.lock") for p in parents())
     for users in chain.from_iterable(forgotten):

@@ -14,7 +14,7 @@ import psycopg
 
 from evals.faults.ledger import Outcome, writing
 from evals.faults.servers import Cluster, Place, until
-from remem_pg.pg_programs import Programs
+from remem_pg.server.programs import Programs
 
 BALLAST = "ballast"
 ROOM_MB = 24

@@ -15,8 +15,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 from remem_pg.embedded import DATABASE, ROLE, EmbeddedServer
 from remem_pg.install import migrate
-from remem_pg.pg_programs import Programs
-from remem_pg.postmaster import Postmaster
+from remem_pg.server.postmaster import Postmaster
+from remem_pg.server.programs import Programs
 
 # As a careful operator has it: what a server acknowledges is on the disk.
 SETTINGS = {

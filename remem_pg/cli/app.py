@@ -169,7 +169,8 @@ def leave_the_late_behind(code: object) -> None:
     The interpreter ends such threads as they come out of native code, which a model that is being
     loaded answers by aborting the process.
     """
-    settle = sys.modules.get("remem_pg.settle")  # nothing is left behind by what was never loaded
+    # Nothing is left behind by what was never loaded.
+    settle = sys.modules.get("remem_pg.database.settle")
     late = settle is not None and any(t.name in settle.THREADS for t in threading.enumerate())
     if late and sys.exc_info()[0] in (None, SystemExit) and isinstance(code, int | None):
         sys.stderr.flush()

@@ -25,7 +25,7 @@ def backup(
     ] = None,
 ) -> int | None:
     """Back up the whole installation, every workspace, with pg_dump; counts stand beside it."""
-    from remem_pg import backup as backups
+    from remem_pg.operating import backup as backups
 
     where = existing(settings)
     assert where.dsn is not None
@@ -55,7 +55,7 @@ def restore(
     ] = False,
 ) -> int | None:
     """Restore a backup in place of what is there, bring it up to date, and verify every count."""
-    from remem_pg import backup as backups
+    from remem_pg.operating import backup as backups
 
     backups.read_manifest(file)  # before an embedded server is made for nothing
     where = target(settings)

@@ -12,7 +12,7 @@ from remem_pg.cli import settings as conf
 from remem_pg.cli.settings import Settings, print_json
 
 if TYPE_CHECKING:
-    from remem_pg.demo import Answer, DemoResult
+    from remem_pg.demo.run import Answer, DemoResult
 
 FIRST_WIDTH = 130
 REST_WIDTH = 50
@@ -34,7 +34,7 @@ def demo(
 
     No database of yours is touched: REMEM_DSN, --dsn and --data-dir are not used.
     """
-    from remem_pg import demo as demo_run
+    from remem_pg.demo import run as demo_run
 
     result = demo_run.run(settings.embedding, keep=keep, say=settings.note)
     if settings.json:
@@ -60,7 +60,7 @@ def _print_load(settings: Settings, result: DemoResult) -> None:
 def _print_answer(settings: Settings, number: int, answer: Answer) -> None:
     from rich.text import Text
 
-    from remem_pg.demo import is_expected
+    from remem_pg.demo.run import is_expected
 
     out = settings.out
     out.print()

@@ -19,7 +19,7 @@ from remem_pg.cli.lines import MAX_LINE, Line, Pushed, batches, read_lines
 from remem_pg.cli.output import clean
 from remem_pg.cli.progress import Progress
 from remem_pg.cli.settings import Settings, print_json
-from remem_pg.json_line import BATCH_LINES
+from remem_pg.operating.json_line import BATCH_LINES
 
 if TYPE_CHECKING:
     from remem_pg.client import Remem

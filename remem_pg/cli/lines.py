@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
-from remem_pg import json_line
-from remem_pg.json_line import BATCH_BYTES, BATCH_LINES
+from remem_pg.operating import json_line
+from remem_pg.operating.json_line import BATCH_BYTES, BATCH_LINES
 
 MAX_LINE = 16 * 1024 * 1024
 

@@ -13,7 +13,7 @@ from remem_pg.cli.output import clean, counted
 from remem_pg.cli.settings import Settings, print_json
 
 if TYPE_CHECKING:
-    from remem_pg.operations_models import CheckRow, MaintainRow
+    from remem_pg.operating.models import CheckRow, MaintainRow
 
 _STYLES = {"ok": "green", "warning": "yellow", "error": "bold red"}
 
@@ -23,8 +23,8 @@ def doctor(settings: Settings) -> int | None:
 
     Ends with 0 when all is well, 4 with warnings, 1 with an error, 3 without a database.
     """
-    from remem_pg.doctor import examine
     from remem_pg.errors import ServerUnavailable
+    from remem_pg.operating.doctor import examine
 
     try:
         where = target(settings, start=False)
@@ -77,8 +77,8 @@ def maintain(
     """
     import psycopg
 
-    from remem_pg import upkeep
     from remem_pg.errors import from_psycopg
+    from remem_pg.operating import upkeep
 
     dsn = existing(settings).dsn or ""
     try:

@@ -44,8 +44,8 @@ def install_plpython(
     Then recall finds by meaning for callers in plain SQL too, and remem.embed exists. Packages and
     model have to be on the server's machine, readable for its account.
     """
-    from remem_pg import plpython
-    from remem_pg.plpython_script import script
+    from remem_pg.installing import plpython
+    from remem_pg.installing.plpython_script import script
 
     model = _onnx(settings.embedding)
     if print_:
@@ -77,8 +77,8 @@ def install_plpython(
 
 def uninstall_plpython(settings: Settings, print_: Print = False) -> int | None:
     """Take the model out of the database. Vectors, spaces and plpython3u stay."""
-    from remem_pg import plpython
-    from remem_pg.plpython_script import UNINSTALL
+    from remem_pg.installing import plpython
+    from remem_pg.installing.plpython_script import UNINSTALL
 
     if print_:
         _show(settings, UNINSTALL)

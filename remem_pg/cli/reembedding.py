@@ -17,7 +17,7 @@ from remem_pg.cli.output import clean, counted
 from remem_pg.cli.settings import Settings, print_json
 
 if TYPE_CHECKING:
-    from remem_pg.reembed_models import Coverage, ReembedResult, SpaceStatus
+    from remem_pg.spaces.models import Coverage, ReembedResult, SpaceStatus
 
 Batch = Annotated[int, typer.Option("--batch", min=1, max=1000, help="Texts in one claim.")]
 
@@ -111,7 +111,7 @@ def worker(
     It fills the space of its own model: the current one of a workspace, or the one that
     remem reembed or remem.start_reembed has begun. As many may run as are useful.
     """
-    from remem_pg.worker import Worker
+    from remem_pg.spaces.worker import Worker
 
     memory = open_memory(settings)
 

@@ -25,7 +25,7 @@ from remem_pg.cli.connect import (
 from remem_pg.cli.embeddings import Source, bar
 from remem_pg.cli.output import clean, counted
 from remem_pg.cli.settings import Settings, print_json
-from remem_pg.scripts import quote_literal
+from remem_pg.installing.scripts import quote_literal
 
 if TYPE_CHECKING:
     from remem_pg.errors import EmbeddingUnavailable

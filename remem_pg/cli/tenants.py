@@ -14,7 +14,7 @@ from remem_pg.cli.settings import Settings, print_json
 
 if TYPE_CHECKING:
     from remem_pg.client import Remem
-    from remem_pg.tenancy_models import ReindexReport
+    from remem_pg.tenancy.models import ReindexReport
 
 Role = Annotated[str, typer.Argument(metavar="ROLE", help="A role of the database.")]
 Everywhere = Annotated[bool, typer.Option("--all", help="In all workspaces, also later ones.")]

@@ -20,7 +20,7 @@ from remem_pg.cli.settings import Settings, print_json
 if TYPE_CHECKING:
     from remem_pg.cli.lines import Line
     from remem_pg.importers import Survey
-    from remem_pg.transfer import ImportReport
+    from remem_pg.operating.transfer import ImportReport
 
 
 def export(
@@ -102,7 +102,7 @@ def _create(path: Path) -> IO[bytes]:
 
 def is_export(first: bytes) -> bool:
     """Whether a file that begins with this line was written by ``remem export``."""
-    from remem_pg.transfer_file import is_export as found
+    from remem_pg.operating.transfer_file import is_export as found
 
     return found(first)
 

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from remem_pg import context_calls
-from remem_pg.embedding_policy import decide
+from remem_pg.context import calls as context_calls
 from remem_pg.errors import DimensionMismatch, NoAccess, UnknownSpace
+from remem_pg.spaces.policy import decide
 from remem_pg.steps import Flow, Run, Session, Together, Work
 
 BATCH = 32

@@ -31,7 +31,7 @@ from remem_pg.context.synthesis import (
     write,
     written_by,
 )
-from remem_pg.restrict import as_filter
+from remem_pg.recall.restrict import as_filter
 from remem_pg.steps import (
     Flow,
     Handshake,

@@ -10,8 +10,8 @@ from remem_pg.client_base import AsyncCarries, Carries
 from remem_pg.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from remem_pg.catalog_models import Topic
     from remem_pg.context.asked import Asked, Kept
+    from remem_pg.context.catalog_models import Topic
     from remem_pg.context.result import ContextResult, Trace
     from remem_pg.context.scope import Scope
     from remem_pg.context.settings import ContextSettings
@@ -121,7 +121,7 @@ class ContextMethods(Opened, Carries):
 
         ``limit``: 1 to 1000. Raises NotFound for an ``after`` that is no topic (any more).
         """
-        from remem_pg import context_calls
+        from remem_pg.context import calls as context_calls
 
         return self._call(context_calls.list_topics(self._session.workspace, after, limit))
 
@@ -129,7 +129,7 @@ class ContextMethods(Opened, Carries):
         """Takes a topic out of the catalog, or only what one ``source`` said of it; says whether
         there was one. Its memories stay, and one that is written later with that title or
         topic_key brings a derived topic back."""
-        from remem_pg import context_calls
+        from remem_pg.context import calls as context_calls
 
         return self._call(context_calls.drop_topic(self._session.workspace, topic_id, source))
 
@@ -186,13 +186,13 @@ class AsyncContextMethods(Opened, AsyncCarries):
 
     async def topics(self, after: UUID | str | None = None, limit: int = 100) -> list[Topic]:
         """A page of the catalog's topics, the weightiest first; see ``Remem.topics``."""
-        from remem_pg import context_calls
+        from remem_pg.context import calls as context_calls
 
         return await self._call(context_calls.list_topics(self._session.workspace, after, limit))
 
     async def drop_topic(self, topic_id: UUID | str, source: str | None = None) -> bool:
         """Takes a topic out of the catalog; see ``Remem.drop_topic``."""
-        from remem_pg import context_calls
+        from remem_pg.context import calls as context_calls
 
         return await self._call(context_calls.drop_topic(self._session.workspace, topic_id, source))
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from remem_pg import telemetry
+from remem_pg.recall import telemetry
 from remem_pg.steps import Flow
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from remem_pg import context_calls
+from remem_pg.context import calls as context_calls
 from remem_pg.context import plan as plans
 from remem_pg.context.asked import (
     Asked,
@@ -23,7 +23,6 @@ from remem_pg.context.prompt import QUERY_CHARACTERS
 from remem_pg.context.provider import POSTGRES
 from remem_pg.context.settings import ContextSettings
 from remem_pg.context.snapshots import Snapshot
-from remem_pg.embedding_policy import decide
 from remem_pg.errors import (
     DimensionMismatch,
     NoAccess,
@@ -31,6 +30,7 @@ from remem_pg.errors import (
     TenantNotSet,
     UnknownSpace,
 )
+from remem_pg.spaces.policy import decide
 from remem_pg.steps import (
     Flow,
     Job,

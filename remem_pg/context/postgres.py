@@ -8,12 +8,14 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from remem_pg import calls, context_calls, recall_flow
+from remem_pg import calls
+from remem_pg.context import calls as context_calls
 from remem_pg.context.plan import Answer, Topic
 from remem_pg.context.provider import POSTGRES
 from remem_pg.context.record import Record, Reference
 from remem_pg.context.scope import Scope
 from remem_pg.models import Hit, Memory, RecallResult
+from remem_pg.recall import flow as recall_flow
 from remem_pg.steps import Flow, InTransaction, Run, Session, Together
 
 EVENT_SCORE = 0.4

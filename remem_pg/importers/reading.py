@@ -8,7 +8,7 @@ from itertools import chain
 from typing import IO, Any
 
 from remem_pg.errors import InvalidArgument
-from remem_pg.transfer_file import parse
+from remem_pg.operating.transfer_file import parse
 
 MAX_DOCUMENT = 1024 * 1024 * 1024
 """A JSON document has to be read whole; lines have no such limit."""

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from remem_pg.filters import compile_where
+from remem_pg.filters.where import compile_where
 from tests.support.memories import Connection, recall, remember_many
 
 

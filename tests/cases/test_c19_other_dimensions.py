@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from remem_pg import Remem, embedding_policy, reembed_flow
+from remem_pg import Remem
+from remem_pg.spaces import policy as embedding_policy
+from remem_pg.spaces import reembed as reembed_flow
 from tests.support.consistency import problems
 from tests.support.jobs import Shares, claim, complete, coverage, current, state, stored
 from tests.support.memories import Connection, bodies, recall, refused, value

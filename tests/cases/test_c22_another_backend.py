@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from remem_pg import EmbeddingUnavailable, InvalidArgument, Remem, reembed_flow
-from remem_pg.worker import Worker
+from remem_pg import EmbeddingUnavailable, InvalidArgument, Remem
+from remem_pg.spaces import reembed as reembed_flow
+from remem_pg.spaces.worker import Worker
 from tests.client.cli_runner import Cli
 from tests.support.consistency import problems
 from tests.support.jobs import Shares, current, stored

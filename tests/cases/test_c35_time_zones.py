@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from remem_pg import InvalidArgument, Remem
-from remem_pg.filters import compile_where
+from remem_pg.filters.where import compile_where
 from tests.support.memories import (
     Connection,
     bodies,

@@ -11,9 +11,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from remem_pg import Conflict, DatabaseNewer, InvalidArgument, NotInstalled, Remem, pg_clients
-from remem_pg import backup as backups
-from remem_pg.backup import KEPT, backup, manifest_path, restore
+from remem_pg import Conflict, DatabaseNewer, InvalidArgument, NotInstalled, Remem
+from remem_pg.operating import backup as backups
+from remem_pg.operating.backup import KEPT, backup, manifest_path, restore
+from remem_pg.server import clients as pg_clients
 from tests.client.cli_runner import Cli
 from tests.migration.catalog import installation
 from tests.support.consistency import problems

@@ -211,7 +211,7 @@ def test_maintain_leaves_to_the_owner_what_only_the_owner_may(
 def test_maintain_goes_on_in_short_transactions_until_nothing_is_left(
     db: Connection, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from remem_pg import upkeep
+    from remem_pg.operating import upkeep
 
     remember(db, "w", "We retry three times.")
     db.execute(
@@ -228,8 +228,8 @@ def test_maintain_goes_on_in_short_transactions_until_nothing_is_left(
 def test_a_command_that_fails_is_told_and_the_others_run(
     neglected: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from remem_pg import upkeep
-    from remem_pg.operations_models import MaintainRow
+    from remem_pg.operating import upkeep
+    from remem_pg.operating.models import MaintainRow
 
     asked = [
         MaintainRow("vacuum", "due", 0, "x", "vacuum remem.nowhere;"),

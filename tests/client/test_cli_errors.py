@@ -18,7 +18,7 @@ from psycopg.conninfo import make_conninfo
 
 from remem_pg.cli import output
 from remem_pg.cli import settings as conf
-from remem_pg.json_line import BATCH_LINES
+from remem_pg.operating.json_line import BATCH_LINES
 from tests.client.cli_runner import Cli
 from tests.support.waiting import until
 

@@ -21,8 +21,8 @@ from remem_pg import (
     ServerUnavailable,
     TenantNotSet,
     TextRefused,
-    wire,
 )
+from remem_pg.database import wire
 
 
 @pytest.fixture

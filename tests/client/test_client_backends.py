@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from remem_pg import AsyncRemem, Remem, embedder
+from remem_pg import AsyncRemem, Remem
 from remem_pg.embedding.base import checked, descriptor_of, fingerprint
 from remem_pg.embedding.http import HttpEmbedding
 from remem_pg.errors import InvalidArgument, UnknownOption
+from remem_pg.spaces import embedder
 from tests.support.models import no_network_variables
 from tests.support.web import Handler, Request, serving
 

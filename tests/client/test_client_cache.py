@@ -14,7 +14,8 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from remem_pg import AsyncRemem, Remem, UnknownOption, telemetry
+from remem_pg import AsyncRemem, Remem, UnknownOption
+from remem_pg.recall import telemetry
 
 QUESTION = "how often do we retry?"
 
@@ -285,7 +286,7 @@ def test_a_tracer_that_fails_costs_no_answer() -> None:
 def test_a_plain_recall_is_one_round_trip_and_a_cached_one_too(
     open_client: Callable[..., Remem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from remem_pg import connection
+    from remem_pg.database import connection
 
     sent: list[str] = []
     execute = connection.execute

@@ -18,8 +18,8 @@ from remem_pg import (
     RecallResult,
     Remem,
     UnknownOption,
-    hooks,
 )
+from remem_pg.recall import hooks
 
 
 @pytest.fixture
@@ -253,7 +253,7 @@ def raises(query: str) -> list[str]:
 def test_an_expander_that_fails_leaves_the_raw_query_and_is_named(
     opened: Callable[..., Remem], expander: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("remem_pg.stages.EXPAND_SECONDS", 0.2)
+    monkeypatch.setattr("remem_pg.recall.stages.EXPAND_SECONDS", 0.2)
     started = time.monotonic()
     result = opened(expander=expander).recall("retry")
     assert time.monotonic() - started < 3

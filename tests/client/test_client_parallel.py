@@ -19,9 +19,9 @@ from remem_pg import (
     Remem,
     ServerUnavailable,
     UnknownOption,
-    async_connection,
 )
 from remem_pg.calls import Call, Reply
+from remem_pg.database import async_connection
 
 WORKSPACE = "acme"
 

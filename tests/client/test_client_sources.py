@@ -15,15 +15,8 @@ import pytest
 from psycopg.rows import dict_row, tuple_row
 from psycopg_pool import ConnectionPool
 
-from remem_pg import (
-    InvalidArgument,
-    NoAccess,
-    Remem,
-    RememError,
-    ServerUnavailable,
-    TenantNotSet,
-    wire,
-)
+from remem_pg import InvalidArgument, NoAccess, Remem, RememError, ServerUnavailable, TenantNotSet
+from remem_pg.database import wire
 from tests.support.waiting import until
 
 

@@ -222,7 +222,7 @@ def test_a_space_that_changed_under_a_client_is_noticed(db_dsn: str) -> None:
 
 def early_decision(client: Remem) -> Any:
     """Makes a client decide now, as its first write would, without writing."""
-    from remem_pg.embedding_policy import decide
+    from remem_pg.spaces.policy import decide
 
     return decide(client._session, writing=True)
 
@@ -255,7 +255,7 @@ def test_the_hash_model_of_python_and_the_one_of_the_server_are_one_space(db_dsn
 def test_the_text_that_is_embedded_is_the_document_text_of_the_server(
     db: psycopg.Connection[Any],
 ) -> None:
-    from remem_pg.embedder import document_text
+    from remem_pg.spaces.embedder import document_text
 
     item: dict[str, Any] = {
         "title": "Retries",

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from remem_pg import Hooks, RecallRequest, Remem, connection
+from remem_pg import Hooks, RecallRequest, Remem
+from remem_pg.database import connection
 
 BODIES = ["We retry three times, then page.", "Deployments happen on Tuesdays.", "Oat milk."]
 

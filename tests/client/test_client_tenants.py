@@ -10,7 +10,7 @@ import pytest
 from psycopg_pool import ConnectionPool
 
 from remem_pg import AsyncRemem, InvalidArgument, NoAccess, NotFound, Remem, TenantNotSet
-from remem_pg.worker import Worker
+from remem_pg.spaces.worker import Worker
 from tests.client.cli_runner import Cli
 from tests.server import Server
 from tests.support.jobs import Shares

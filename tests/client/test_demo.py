@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from remem_pg import Remem, demo, demo_data
+from remem_pg import Remem
+from remem_pg.demo import data as demo_data
+from remem_pg.demo import run as demo
 from tests.client.cli_runner import Cli, open_directory
 
 EMBEDDINGS = ["hash", "minilm"]

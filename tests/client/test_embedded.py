@@ -16,10 +16,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from remem_pg import pg_programs
 from remem_pg.embedded import EmbeddedServer, default_data_dir
 from remem_pg.errors import EmbeddedUnavailable, ServerUnavailable
-from remem_pg.pg_programs import Programs
+from remem_pg.server import programs as pg_programs
+from remem_pg.server.programs import Programs
 from tests.support.embedded import HOLDER, answer, leave, line
 
 
@@ -233,7 +233,7 @@ def test_windows_is_told_to_bring_a_server(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_socket_limit_is_the_one_of_this_system(place: Path) -> None:
-    from remem_pg.postmaster import SOCKET_PATH_LIMIT
+    from remem_pg.server.postmaster import SOCKET_PATH_LIMIT
 
     longest = str(place / "s").ljust(SOCKET_PATH_LIMIT, "x")
     for path, fits in ((longest, True), (longest + "x", False)):

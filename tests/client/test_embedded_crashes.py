@@ -11,9 +11,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from remem_pg import embedded, pg_programs
+from remem_pg import embedded
 from remem_pg.embedded import EmbeddedServer, ensure_running
-from remem_pg.pg_programs import Programs
+from remem_pg.server import programs as pg_programs
+from remem_pg.server.programs import Programs
 from tests.support.embedded import HOLDER, SERVER, answer, leave, line, runs
 from tests.support.waiting import until
 

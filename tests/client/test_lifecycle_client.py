@@ -68,7 +68,7 @@ def test_one_of_two_that_supersede_learns_of_the_other(mem: Remem) -> None:
 
 
 def test_a_workspace_is_dropped_whole(mem: Remem, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remem_pg.lifecycle.BATCH", 7)
+    monkeypatch.setattr("remem_pg.writing.lifecycle.BATCH", 7)
     mem.remember_many([{"body": f"fact {n}"} for n in range(20)])
     other = mem.workspace("other")
     other.remember("stays")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from remem_pg import AsyncRemem, Hooks, Remem, RememError
-from remem_pg.worker import Worker
+from remem_pg.spaces.worker import Worker
 from tests.support.jobs import Shares
 from tests.support.memories import Connection
 

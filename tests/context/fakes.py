@@ -6,12 +6,13 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from remem_pg import settle, steps
+from remem_pg import steps
 from remem_pg.calls import Call
 from remem_pg.context.methods import AsyncContextMethods, ContextMethods
 from remem_pg.context.settings import ContextSettings
-from remem_pg.embedder import Embedder
+from remem_pg.database import settle
 from remem_pg.models import Hit, Memory, RecallResult, SpaceInfo, Version
+from remem_pg.spaces.embedder import Embedder
 
 HASH = SpaceInfo(name="hash", fingerprint="hash-print", dimensions=384, backend="remem-local-hash")
 CATALOG = "Retries: how failed charges are tried again\nOffice: where people sit"

@@ -85,7 +85,7 @@ def test_wrong_settings_are_refused(cli: Cli) -> None:
 def test_work_that_is_late_does_not_abort_the_process() -> None:
     code = """
 import threading, time
-from remem_pg import settle
+from remem_pg.database import settle
 from remem_pg.cli import app
 late = threading.Thread(target=time.sleep, args=(60,), name=settle.THREADS[0], daemon=True)
 late.start()

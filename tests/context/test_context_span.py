@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from remem_pg import Record
-from remem_pg.result_cache import Tiers
+from remem_pg.recall.result_cache import Tiers
 from tests.context.fakes import Client, Database, Shelf, plan
 
 

@@ -12,7 +12,8 @@ from evals.faults import clock, crashes, disk, network
 from evals.faults.ledger import WORKSPACE, Outcome, body_of, writing
 from evals.faults.run import faults_here, page
 from evals.faults.servers import Cluster, Place
-from remem_pg import AsyncRemem, Remem, ServerUnavailable, wire
+from remem_pg import AsyncRemem, Remem, ServerUnavailable
+from remem_pg.database import wire
 from tests.support.faults import passed
 
 
@@ -99,7 +100,7 @@ def test_half_a_batch_is_counted(db_dsn: str) -> None:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients that wait a twentieth of the usual time for a connection."""
-    monkeypatch.setattr("remem_pg.wire.POOL_TIMEOUT", 0.5)
+    monkeypatch.setattr("remem_pg.database.wire.POOL_TIMEOUT", 0.5)
     monkeypatch.setitem(wire.POOL_SETTINGS, "reconnect_timeout", 0.25)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from remem_pg import Remem, reembed_flow
+from remem_pg import Remem
+from remem_pg.spaces import reembed as reembed_flow
 from tests.support.jobs import Shares
 
 

@@ -10,15 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from remem_pg import (
-    AsyncRemem,
-    EmbeddingUnavailable,
-    InvalidArgument,
-    NoAccess,
-    Remem,
-    RememError,
-    embedding_policy,
-)
+from remem_pg import AsyncRemem, EmbeddingUnavailable, InvalidArgument, NoAccess, Remem, RememError
+from remem_pg.spaces import policy as embedding_policy
 from tests.support.consistency import problems
 from tests.support.jobs import Shares, current, state, stored
 from tests.support.memories import Connection, value

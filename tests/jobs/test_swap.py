@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from remem_pg import Remem, embedding_policy
+from remem_pg import Remem
 from remem_pg.embedding.base import EmbeddingModel
 from remem_pg.embedding.resolve import resolve_embedding
+from remem_pg.spaces import policy as embedding_policy
 from tests.support.consistency import problems
 from tests.support.jobs import coverage, current, state, stored
 from tests.support.memories import Connection, value

@@ -129,7 +129,7 @@ def test_migrate_leaves_an_extension_of_this_version_alone(extended: Connection)
 def test_migrate_refuses_another_version_of_the_extension_and_says_what_to_run(
     extended: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("remem_pg.obstacles.VERSION", "9.0.0")
+    monkeypatch.setattr("remem_pg.installing.obstacles.VERSION", "9.0.0")
     before = installation(extended)
     with pytest.raises(Conflict) as refused:
         install.migrate(extended)

@@ -262,7 +262,7 @@ def test_a_connection_with_client_side_binding_will_do(bare_database: str) -> No
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An installation whose last file fails."""
-    from remem_pg import scripts
+    from remem_pg.installing import scripts
 
     real = scripts.functions()
     bad = ("98_bad.sql", "create table remem.half (n int); select 1/0;")
@@ -292,7 +292,7 @@ def test_a_failing_file_leaves_an_installation_as_it_was(
 def test_a_pending_migration_runs_once_and_is_entered_in_the_ledger(
     db: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from remem_pg import obstacles, scripts
+    from remem_pg.installing import obstacles, scripts
 
     step = scripts.Script(900, "0900_more", "create table remem.more (n int);")
     steps = (*scripts.migrations(), step)

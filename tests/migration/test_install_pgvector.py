@@ -8,8 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from remem_pg import install, scripts
+from remem_pg import install
 from remem_pg.errors import PgvectorMissing
+from remem_pg.installing import scripts
 from tests.migration.catalog import database, installation
 from tests.server import Server
 

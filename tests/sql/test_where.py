@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from remem_pg.filters import compile_where
+from remem_pg.filters.where import compile_where
 from tests.server import Server
 from tests.support.conditions import CONDITIONS, ROWS, Condition, Row, quoted
 from tests.support.databases import filled, owner

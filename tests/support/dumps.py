@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 
 from remem_pg.errors import EmbeddedUnavailable
-from remem_pg.pg_programs import find_binaries
+from remem_pg.server.programs import find_binaries
 from tests.server import Server
 
 Connection = psycopg.Connection[Any]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from remem_pg import calls, steps
-from remem_pg.embedder import Embedder
 from remem_pg.models import MemoryRef, SpaceInfo
+from remem_pg.spaces.embedder import Embedder
 
 HASH = SpaceInfo(name="hash", fingerprint="hash-print", dimensions=384, backend="remem-local-hash")
 OTHER = SpaceInfo(name="minilm", fingerprint="other-print", dimensions=384, backend="onnx")

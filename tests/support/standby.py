@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from remem_pg.install import migrate
-from remem_pg.pg_programs import Programs
-from remem_pg.postmaster import Postmaster
+from remem_pg.server.postmaster import Postmaster
+from remem_pg.server.programs import Programs
 from tests.support.memories import Connection, value
 from tests.support.places import new_directory
 from tests.support.waiting import until

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from remem_pg import admin_calls, calls, checks
+from remem_pg import calls, checks
 from remem_pg.calls import Reply
 from remem_pg.errors import (
     InvalidArgument,
@@ -24,6 +24,7 @@ from remem_pg.errors import (
     VectorRefused,
 )
 from remem_pg.models import MemoryFields, MemoryInput
+from remem_pg.tenancy import calls as admin_calls
 from remem_pg.vector import Vector
 
 

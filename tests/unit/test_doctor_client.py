@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from remem_pg import doctor
-from remem_pg.operations_models import CheckRow
+from remem_pg.operating import doctor
+from remem_pg.operating.models import CheckRow
 
 FAILED = {
     "model": "bge",
@@ -95,7 +95,7 @@ def test_clocks_that_differ_are_named(
 ) -> None:
     from datetime import UTC, datetime
 
-    from remem_pg import obstacles
+    from remem_pg.installing import obstacles
 
     def fetch(conn: object, query: str, *params: object) -> tuple[float]:
         return (datetime.now(UTC).timestamp() + ahead,)

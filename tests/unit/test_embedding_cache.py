@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from remem_pg.embedding.cache import ENTRIES, SECONDS, EmbeddingCache, key
-from remem_pg.result_cache import ENTRIES as RESULTS
-from remem_pg.result_cache import SECONDS as RESULT_SECONDS
-from remem_pg.result_cache import ResultCache
+from remem_pg.recall.result_cache import ENTRIES as RESULTS
+from remem_pg.recall.result_cache import SECONDS as RESULT_SECONDS
+from remem_pg.recall.result_cache import ResultCache
 
 
 class Clock:

@@ -189,7 +189,7 @@ def watch(event, args):
     if event in ("socket.connect", "socket.getaddrinfo", "socket.__new__", "socket.bind"):
         seen.append(event)
 sys.addaudithook(watch)
-from remem_pg.embedder import Embedder
+from remem_pg.spaces.embedder import Embedder
 from remem_pg.embedding.base import descriptor_of
 embedder = Embedder(json.loads(os.environ["SPEC"]))
 embedder.prepare()

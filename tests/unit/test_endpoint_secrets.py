@@ -11,7 +11,7 @@ import pytest
 
 from remem_pg.embedding.http import HttpEmbedding
 from remem_pg.errors import EmbeddingUnavailable
-from remem_pg.rerank_http import HttpReranker
+from remem_pg.rerank.http import HttpReranker
 from tests.support.web import Handler, Request, serving
 
 KEY = "sk-4711-hidden"

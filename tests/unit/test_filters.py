@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from remem_pg.errors import InvalidArgument, TextRefused
-from remem_pg.filter_fields import FIELDS
-from remem_pg.filters import DEPTH, LENGTH, compile_where
+from remem_pg.filters.fields import FIELDS
+from remem_pg.filters.where import DEPTH, LENGTH, compile_where
 
 VALUES = {"text": "'x'", "number": "1", "boolean": "true", "time": "'2026-01-01'"}
 
@@ -185,8 +185,8 @@ def test_a_where_that_is_no_text_is_refused() -> None:
 
 def test_sqlglot_is_loaded_with_the_first_condition_only() -> None:
     program = (
-        "import sys, remem_pg; remem_pg.Remem; from remem_pg import filters;"
-        "assert 'sqlglot' not in sys.modules; filters.compile_where('pinned');"
+        "import sys, remem_pg; remem_pg.Remem; from remem_pg.filters import where;"
+        "assert 'sqlglot' not in sys.modules; where.compile_where('pinned');"
         "assert 'sqlglot' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from remem_pg import calls, recall_flow, remember_flow, steps
-from remem_pg.embedder import Embedder, document_text
+from remem_pg import calls, steps
 from remem_pg.errors import (
     DatabaseNewer,
     DimensionMismatch,
@@ -19,6 +18,9 @@ from remem_pg.errors import (
     UnknownSpace,
 )
 from remem_pg.models import Hit, MemoryRef, RecallResult, SpaceInfo, Version
+from remem_pg.recall import flow as recall_flow
+from remem_pg.spaces.embedder import Embedder, document_text
+from remem_pg.writing import remember as remember_flow
 from tests.support.scripted import HASH, OTHER, Ready, Server, Toy, embed_nothing, session, stored
 
 # which space

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from remem_pg import calls, remember_flow
+from remem_pg import calls
 from remem_pg.errors import InvalidArgument, TextRefused
 from remem_pg.models import MemoryRef, SpaceInfo
+from remem_pg.writing import remember as remember_flow
 from tests.support.scripted import OTHER, Server, embed_nothing, session, stored
 
 

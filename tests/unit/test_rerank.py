@@ -17,10 +17,12 @@ import numpy as np
 import pytest
 import tokenizers
 
-from remem_pg.embedder import Embedder
 from remem_pg.embedding.onnx import packaged_minilm
 from remem_pg.errors import EmbeddingUnavailable, InvalidArgument
-from remem_pg.rerank import (
+from remem_pg.recall.stages import open_stages
+from remem_pg.rerank.cross_encoder import CrossEncoder
+from remem_pg.rerank.http import HttpReranker, scores_of
+from remem_pg.rerank.rerankers import (
     CallableReranker,
     LateInteraction,
     Reranker,
@@ -28,9 +30,7 @@ from remem_pg.rerank import (
     max_sims,
     resolve_reranker,
 )
-from remem_pg.rerank_cross import CrossEncoder
-from remem_pg.rerank_http import HttpReranker, scores_of
-from remem_pg.stages import open_stages
+from remem_pg.spaces.embedder import Embedder
 
 
 class Tokens:

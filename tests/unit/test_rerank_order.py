@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remem_pg.models import Hit
-from remem_pg.rerank import (
+from remem_pg.rerank.flow import in_order, text_of
+from remem_pg.rerank.gate import decide
+from remem_pg.rerank.rerankers import (
     checked_scores,
 )
-from remem_pg.rerank_flow import in_order, text_of
-from remem_pg.rerank_gate import decide
 
 
 def hit(number: int, score: float, body: str = "", **fields: Any) -> Hit:

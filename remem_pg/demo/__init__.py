@@ -1,0 +1,1 @@
+"""`remem demo`: a conversation's memories, and what is shown of them."""

@@ -1,0 +1,3 @@
+"""The condition ``where``: ``where`` reads SQL into a ``tree`` over the ``fields`` of a memory, and
+writes a jsonpath.
+"""

@@ -1,0 +1,1 @@
+"""Running it: ``doctor`` looks, ``upkeep`` cleans, ``backup`` and ``transfer`` move data."""

@@ -1,0 +1,3 @@
+"""The embedded Postgres: its ``programs``, its ``postmaster``; and the ``clients`` of Postgres that
+make backups.
+"""

@@ -1,0 +1,3 @@
+"""Embedding spaces: ``embedder`` makes vectors, ``policy`` decides whose model may speak,
+``reembed`` does the work of a switch, alone or in a ``worker``.
+"""

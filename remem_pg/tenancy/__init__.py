@@ -1,0 +1,1 @@
+"""Workspaces, who may use them, and the language they are analysed in."""

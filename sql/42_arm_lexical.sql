@@ -102,7 +102,7 @@ begin
       exit when v_needed = v_whole;
     end if;
   end loop;
-  if v_selective and v_whole < v_terms and coalesce(cardinality(memory_nos), 0) < n then
+  if v_check and v_whole < v_terms and coalesce(cardinality(memory_nos), 0) < n then
     -- The newest rows of a common word hardly pass: whatever passes is scored instead, however old it is.
     query.allowed := remem._resolve_filter(v_workspace, format('$.workspace == %s%s', to_jsonb(v_workspace),
       ' && (' || v_filter::text || ')')::jsonpath, c_resolved);

@@ -159,7 +159,7 @@ comment on function remem._wholes(text, text) is 'The identifiers of a folded te
 -- other characters yields itself. Each lexeme comes once; one of more than 256 bytes as a hash.
 -- Called for every memory and query. One SELECT with a bound body: it becomes part of the statement
 -- that calls it, so that a batch of texts is analysed in one (some 25 microseconds for 20 words).
-create or replace function remem._lexemes(text, dictionaries regdictionary[])
+create or replace function remem._lexemes(source text, dictionaries regdictionary[])
 returns table (lexeme text, tf int, extra boolean)
 language sql stable parallel safe rows 30
 begin atomic

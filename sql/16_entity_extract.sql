@@ -168,7 +168,7 @@ comment on function remem._entity_candidates(text, text[], text[]) is 'What may 
 
 -- The names of one memory, at most 32 of 2 to 128 bytes, in one spelling (_entity_names); given are those of `names`.
 -- One SELECT with a bound body, which becomes part of the statement that calls it: a batch is spelled in one.
-create or replace function remem._extract_entities(text, also text[], names text[])
+create or replace function remem._extract_entities(source text, also text[], names text[])
 returns table (name text, given boolean)
 language sql stable parallel safe rows 8
 begin atomic

@@ -944,7 +944,7 @@ CREATE FUNCTION remem._export_keys() RETURNS jsonb LANGUAGE sql IMMUTABLE PARALL
 
 CREATE FUNCTION remem._export_queries(space_no integer) RETURNS TABLE(type text, query text) LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._extract_entities(text, also text[], names text[]) RETURNS TABLE(name text, given boolean) LANGUAGE sql STABLE ROWS 8 PARALLEL SAFE;
+CREATE FUNCTION remem._extract_entities(source text, also text[], names text[]) RETURNS TABLE(name text, given boolean) LANGUAGE sql STABLE ROWS 8 PARALLEL SAFE;
 
 CREATE FUNCTION remem._fail_claims(workspace text, claim_id uuid, item_nos integer[], error text, retry_after interval) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1176,7 +1176,7 @@ CREATE FUNCTION remem._spaced(folded text) RETURNS text LANGUAGE plpgsql IMMUTAB
 
 CREATE FUNCTION remem._wholes(spaced text, chars text) RETURNS text[] LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
-CREATE FUNCTION remem._lexemes(text, dictionaries regdictionary[]) RETURNS TABLE(lexeme text, tf integer, extra boolean) LANGUAGE sql STABLE ROWS 30 PARALLEL SAFE;
+CREATE FUNCTION remem._lexemes(source text, dictionaries regdictionary[]) RETURNS TABLE(lexeme text, tf integer, extra boolean) LANGUAGE sql STABLE ROWS 30 PARALLEL SAFE;
 
 CREATE FUNCTION remem._list_of(value jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 

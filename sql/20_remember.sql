@@ -20,7 +20,7 @@ declare
   v_items jsonb[];
   v_vectors remem.memory_item[];
   v_item_nos int[];
-  v_chunks int := 0;
+  v_rows bigint;
 begin
   perform remem._lock_workspace(workspace);
   v_workspace := remem._ensure_workspace(workspace);
@@ -32,17 +32,17 @@ begin
       array(select n from generate_series(1, cardinality(v_items)) n), v_cap, on_error) r;
     return;
   end if;
+  -- More than a chunk takes its keys chunk by chunk, which is not one order: it takes all of the workspace's at first.
+  execute 'select count(*) from (select from pg_temp.remem_staged limit $1) s' into v_rows using c_chunk + 1;
+  if v_rows > c_chunk then
+    perform remem._lock_all_names(workspace);
+  end if;
   -- Where the rows of each chunk lie: the table itself is sorted once and read once.
   for v_places in execute
     'select array_agg(c.place) from (
        select s.ctid as place, (row_number() over (order by s.item_no, s.ctid) - 1) / $1 as chunk from pg_temp.remem_staged s) c
      group by c.chunk order by c.chunk' using c_chunk
   loop
-    -- Keys are taken chunk by chunk and no longer in one order: the second chunk takes all of the workspace's.
-    v_chunks := v_chunks + 1;
-    if v_chunks = 2 then
-      perform remem._lock_all_names(workspace);
-    end if;
     execute
       'select array_agg(s.item_no order by s.item_no, s.ctid), array_agg(s.item order by s.item_no, s.ctid),
          array_agg(case when s.embedding is not null then remem._default_item(null, s.embedding) end order by s.item_no, s.ctid)

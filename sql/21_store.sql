@@ -252,13 +252,16 @@ as $$
     select x.* from (
       select 'purged' as outcome, null::bigint as memory_no, t.memory_id, t.ref from remem.tombstone t
       where t.workspace = _match_items.workspace and t.ref = (p.item).ref and t.blocks and r.memory_no is null
-        and (select exists (select from remem.tombstone x where x.workspace = _match_items.workspace))
+        and (select exists (select from remem.tombstone x
+          where x.workspace >= _match_items.workspace and x.workspace <= _match_items.workspace order by x.workspace, x.memory_id limit 1))
       union all
       select 'forgotten', m.memory_no, m.memory_id, m.ref
       from remem.forgotten f
-      join remem.memory m on m.workspace = f.workspace and m.memory_no = f.memory_no
+      cross join lateral (select x.memory_no, x.memory_id, x.ref, x.scope, x.scope_ref from remem.memory x
+        where x.workspace = f.workspace and x.memory_no = f.memory_no offset 0) m
       where f.workspace = _match_items.workspace and f.fingerprint = p.fingerprint
-        and (select exists (select from remem.forgotten x where x.workspace = _match_items.workspace)) and case
+        and (select exists (select from remem.forgotten x
+          where x.workspace >= _match_items.workspace and x.workspace <= _match_items.workspace order by x.workspace, x.memory_no limit 1)) and case
         when (p.item).ref is not null then f.ref = (p.item).ref
         when (p.item).session_ref is null then f.session_no is null and m.scope = (p.item).scope
           and m.scope_ref is not distinct from (p.item).scope_ref
@@ -267,15 +270,18 @@ as $$
       union all
       select 'superseded', o.memory_no, o.memory_id, o.ref
       from remem.lineage l
-      join remem.memory o on o.workspace = l.workspace and o.memory_no = l.old_no
+      cross join lateral (select x.memory_no, x.memory_id, x.ref, x.content_hash from remem.memory x
+        where x.workspace = l.workspace and x.memory_no = l.old_no offset 0) o
       where l.workspace = _match_items.workspace and l.ref = (p.item).ref and l.how <> 'new_version'
         and l.fingerprint = p.fingerprint
-        and (select exists (select from remem.lineage x where x.workspace = _match_items.workspace))
+        and (select exists (select from remem.lineage x
+          where x.workspace >= _match_items.workspace and x.workspace <= _match_items.workspace order by x.workspace, x.old_no limit 1))
       union all
       select 'superseded', o.memory_no, o.memory_id, o.ref
       from remem.lineage l
-      join remem.memory o on o.workspace = l.workspace and o.memory_no = l.old_no and o.content_hash = p.content_hash
-      where (p.item).ref is null and l.workspace = _match_items.workspace and l.ref is null and l.how <> 'new_version'
+      cross join lateral (select x.memory_no, x.memory_id, x.ref, x.content_hash from remem.memory x
+        where x.workspace = l.workspace and x.memory_no = l.old_no offset 0) o
+      where o.content_hash = p.content_hash and (p.item).ref is null and l.workspace = _match_items.workspace and l.ref is null and l.how <> 'new_version'
         and l.fingerprint = p.fingerprint
     ) x
     where (p.item).on_conflict <> 'rewrite' and d.memory_no is null and r.content_hash is distinct from p.content_hash

@@ -323,9 +323,9 @@ end
 $$;
 comment on function remem._query_vector(remem.embedding_space, text, real[], jsonb) is 'The vectors a query is searched with.';
 
--- The share of the memories that passes a filter and is valid, by four each in eight places of the workspace. What most
--- memories pass (those of everybody, in a workspace where some have an owner) is not worth resolving: reading thousands
--- of rows costs more than looking at the few that the arms find.
+-- The share of the memories that passes a filter and is valid, by up to eight each of the eight parts into which their
+-- numbers fall. What most memories pass (those of everybody, in a workspace where some have an owner) is not worth
+-- resolving: reading thousands of rows costs more than looking at the few that the arms find.
 create or replace function remem._passing_share(workspace text, row_filter jsonpath) returns float8
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
@@ -342,12 +342,13 @@ begin
     from generate_series(0, 7) w (no)
     cross join lateral (
       select m.attrs, m.valid_from, m.valid_to from remem.memory m
-      where m.workspace = v_workspace and m.memory_no >= v_low + w.no * v_width order by m.memory_no limit 4) r);
+      where m.workspace = v_workspace and m.memory_no >= v_low + w.no * v_width
+        and (w.no = 7 or m.memory_no < v_low + (w.no + 1) * v_width) order by m.memory_no limit 8) r);
 exception when feature_not_supported then
   perform remem._refuse_filter(sqlerrm);
 end
 $$;
-comment on function remem._passing_share(text, jsonpath) is 'The share of a workspace that passes a filter, by a sample of 32.';
+comment on function remem._passing_share(text, jsonpath) is 'The share of a workspace that passes a filter, by a sample of 64.';
 
 -- The rows that pass a filter, when there are at most `most`; null when there are more.
 create or replace function remem._resolve_filter(workspace text, row_filter jsonpath, most int default 5000) returns bigint[]

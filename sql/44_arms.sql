@@ -89,6 +89,9 @@ begin
   v_found := remem._arm_vector(query.workspace, query.space_no, query.vector, n, v_exact, query.allowed, query.row_filter, query.check_validity);
   if cardinality(v_found.memory_nos) < least(n, query.vectors) and query.allowed is null and not v_exact then
     -- The index scan gave up before it had enough rows of this workspace.
+    if not query.selective and query.row_filter is not null then  -- the sample was wrong: few pass
+      query.allowed := remem._resolve_filter(query.workspace, query.row_filter);
+    end if;
     v_found := remem._arm_vector(query.workspace, query.space_no, query.vector, n, true, query.allowed, query.row_filter, query.check_validity);
   end if;
   memory_nos := v_found.memory_nos; cosines := v_found.cosines;

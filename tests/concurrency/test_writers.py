@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from tests.support.consistency import problems
 from tests.support.memories import (
@@ -165,6 +166,25 @@ def test_batches_that_name_the_same_sessions_in_opposite_order_do_not_deadlock(
         "select array_agg(turn_no order by turn_no) from remem.memory group by session_no"
     ).fetchall()
     assert turns == [([1, 2, 3, 4],)] * len(sessions)
+
+
+def test_staged_loads_of_more_than_a_chunk_do_not_deadlock(db: Connection, db_dsn: str) -> None:
+    remember(db, "w", "The workspace is there.")
+    staged = threading.Barrier(2)
+
+    def load(conn: Connection, random: Random, number: int) -> None:
+        with conn.transaction():
+            conn.execute("select remem.stage('w')")
+            with conn.cursor().copy("copy pg_temp.remem_staged (item) from stdin") as copy:
+                for n in range(700):
+                    key, name = ("session_ref", n % 9) if n % 10 else ("ref", n)
+                    copy.write_row([Jsonb({"body": f"{number} said {n}", key: f"{number}-{name}"})])
+            staged.wait(timeout=60)
+            conn.execute("select * from remem.remember_staged('w')")
+
+    run(db_dsn, [load] * 2, seed=6)
+    assert problems(db) == []
+    assert value(db, "select count(*) from remem.memory") == 1401
 
 
 def test_memories_that_move_between_sessions_do_not_deadlock(db: Connection, db_dsn: str) -> None:

@@ -55,16 +55,20 @@ def test_loading_a_model_takes_nothing_of_the_time_for_the_plan(kind: str) -> No
 
 def test_a_model_that_never_loads_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "LOAD_SECONDS", 0.2)
-    there = threading.Event()
+    there, loads = threading.Event(), []
+
+    def load() -> None:
+        loads.append(threading.get_ident())
+        there.wait()
+
     database = Database(plan("postgres"), [RETRY])
-    client = Client(database, Cold(there.wait))
+    client = Client(database, Cold(load))
     database.answers["current_space"] = lambda call: space_of(client)
-    threads = threading.active_count()
     for _ in range(3):
         result = client.context("retries?")
         assert result.diagnostics == ("semantic recognition failed: timed_out",)
         assert bodies(result) == {RETRY.body}
-    assert threading.active_count() == threads + 1
+    assert len(loads) == 1
     there.set()
     assert client._session.embedder.prepare()
     assert client.context("retries?").diagnostics == ()

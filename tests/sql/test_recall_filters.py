@@ -328,6 +328,20 @@ def test_what_most_pass_is_found_as_if_it_had_been_resolved(
     assert exact or vector_arm(thousand, filter, n, None, False) <= set(allowed)
 
 
+def test_a_burst_between_the_numbers_of_others_is_no_large_share(db: Connection) -> None:
+    """Numbers are given for all workspaces, so those of one have gaps."""
+    owner = {"scope": "user", "scope_ref": "bob"}
+    of_bob = [{"body": f"note {n} of the queue", **owner} for n in range(600)]
+    remember_many(db, "w", of_bob[:300])
+    for number, last in ((9000, "old"), (20000, "new")):
+        db.execute("select setval('remem.memory_memory_no_seq', %s)", [number])
+        hers = {"body": f"the {last} queue", "scope": "user", "scope_ref": "ann", "ref": last}
+        remember_many(db, "w", [hers] if last == "old" else [*of_bob[300:], hers])
+    assert explain(db, "w", "queue", scopes={"user": "ann"})["filtered_to"] == 2
+    hits = recall(db, "w", "queue", scopes={"user": "ann"})
+    assert {hit.ref for hit in hits} == {"old", "new"}
+
+
 def test_rows_that_are_over_are_no_reason_to_read_more(db: Connection) -> None:
     items = [{"body": f"queue note {n}", "ref": f"q{n}"} for n in range(300)]
     remember_many(

@@ -24,6 +24,9 @@ TABLES = {
     "relation",
     "session",
     "topic",
+    "tombstone",
+    "forgotten",
+    "lineage",
 }
 MOST = 400  # rows that a statement may read of a table for a batch of ten
 
@@ -48,6 +51,17 @@ def fill(db: Connection) -> None:
                 )
             ],
         )
+    # What became of another workspace's memories; this one has nothing of the sort.
+    rows = " from generate_series(1, 5000) n"
+    for past in (
+        "tombstone (workspace, memory_id, memory_no, created_at, purged_by)"
+        " select 'other', gen_random_uuid(), n, now(), 'x'",
+        "forgotten (workspace, memory_no, fingerprint, forgotten_at, forgotten_by)"
+        " select 'other', n, sha256(n::text::bytea), now(), 'x'",
+        "lineage (workspace, old_no, new_no, how, fingerprint)"
+        " select 'other', n, n + 1, 'corrected', sha256(n::text::bytea)",
+    ):
+        db.execute(f"insert into remem.{past}{rows}".encode())
     db.execute("vacuum analyze")
 
 

@@ -163,6 +163,22 @@ def test_title_and_memory_are_compared_as_one_text_too(flat: Connection) -> None
     assert titles(plan(flat, W, prompt, embedding=UP, joined_similarity=0.999)) == []
 
 
+@pytest.mark.covers("RP18")
+def test_opposite_title_and_memory_say_nothing(flat: Connection) -> None:
+    """Their sum has no direction: it neither fails nor means anything."""
+    topic_id = put_topic(flat, W, "Quince jelly", summary="what sets", embedding=at(0.34))
+    title = at(0.35)
+    # Like the prompt, of no topic: only with it the topic's own memory is looked for.
+    remember(flat, W, "Nobody knows.", embedding=[0.42, -at(0.42)[1]])
+    for away in (0.0, 1e-3, -1e-3):
+        other = [-title[0] + away, -title[1] + away]
+        remember(flat, W, "It takes a day.", ref="m", topic_key="Quince jelly", embedding=other)
+        put = {"workspace": W, "topic_id": topic_id, "text": "Quince jelly", "embedding": title}
+        assert call(flat, "put_topic_embedding", **put) == [(True,)]
+        found = plan(flat, W, "why is the marmalade runny?", embedding=UP)
+        assert (titles(found), found["degraded"]) == ([], [])
+
+
 def test_a_topic_is_not_sure_where_its_memories_are_far(flat: Connection) -> None:
     put_topic(flat, W, "Quince jelly", embedding=at(0.45))
     remember(flat, W, "It sets slowly.", topic_key="Quince jelly", embedding=at(0.1))

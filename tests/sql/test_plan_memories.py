@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.memories import Connection, remember, value
+from tests.support.memories import Connection, remember, remember_many, value
 from tests.support.planner import call, flat_space, plan, providers, put_topic, titles
 
 W = "w"
@@ -107,6 +107,33 @@ def test_memories_of_others_are_no_reason_and_hide_none(db: Connection) -> None:
     assert found_memories(plan(db, W, "was kiln nine repaired?")) == [str(own)]
     inside = plan(db, W, "how does kiln nine fire stoneware?", context={"project": "p"})
     assert (inside["stage"], len(inside["memories"])) == ("memory", 3)
+
+
+@pytest.mark.covers("RP56")
+def test_an_owner_of_few_rows_is_not_looked_for_among_all(db: Connection) -> None:
+    many = [
+        {"body": f"The kiln fires stoneware, batch {n}.", "scope": "user", "scope_ref": f"u{n % 9}"}
+        for n in range(2000)
+    ]
+    remember_many(db, W, many)
+    own = remember(db, W, "Olga repaired the kiln.", scope="user", scope_ref="ann").memory_id
+    shared = remember(db, W, "Repaired stoneware is sold in the kiln shop.").memory_id
+    prompts = {
+        "who repaired the kiln?": [own, shared],
+        "is repaired stoneware sold in the shop?": [shared],
+        "how does the kiln fire a batch?": [],
+    }
+    db.execute("vacuum analyze remem.memory")
+    read = (
+        "select seq_tup_read + idx_tup_fetch from pg_stat_xact_all_tables"
+        " where relid = 'remem.memory'::regclass"
+    )
+    for prompt, expected in prompts.items():
+        with db.transaction():
+            before = value(db, read)
+            found = plan(db, W, prompt, context={"user": "ann"})
+            assert sorted(found_memories(found)) == sorted(map(str, expected)), prompt
+            assert value(db, read) - before < 500, prompt
 
 
 @pytest.mark.parametrize(

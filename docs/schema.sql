@@ -288,7 +288,7 @@ CREATE TYPE remem.catalog_text AS (
 	text text
 );
 
-COMMENT ON TYPE remem.catalog_text IS 'A topic or provider without a vector in the current space, with the text to embed.';
+COMMENT ON TYPE remem.catalog_text IS 'A topic or provider without a vector in the current space, or a topic without that of its title, with the text to embed.';
 
 CREATE TYPE remem.check_row AS (
 	check_name text,

@@ -24,5 +24,7 @@ drop function if exists remem._ask_memories(remem._plan_context, remem._topic_ma
 -- A vector of the title alone, where the topic has more text: beside a memory it says more than that of the whole.
 alter table remem.topic_embedding add column title_embedding @extschema:vector@.halfvec;
 alter table remem.topic_embedding alter column title_embedding set storage external;
+comment on type remem.catalog_text is
+  'A topic or provider without a vector in the current space, or a topic without that of its title, with the text to embed.';
 drop function if exists remem._nearest_of_topic(remem._plan_context, bigint, remem._memory_evidence[]);
 drop function if exists remem._support(remem._plan_context, bigint, float8, remem._memory_evidence[]);

@@ -22,6 +22,15 @@ begin
            where e.workspace = t.workspace and e.space_no = v_space_no and e.topic_no = t.topic_no)
        order by t.weight desc, t.topic_no limit "limit")
       union all
+      -- Last, since a topic is found without it. Plans use it beside models only.
+      (select 'topic', t.topic_id::text, t.title, 2 - t.weight, t.topic_no
+       from remem.topic t
+       where t.workspace = catalog_without_embedding.workspace and v_space_no <> 1 and remem._topic_is_live(t)
+         and t.title <> remem._topic_text(t.title, t.aliases, t.summary, t.tags)
+         and (select e.title_embedding is null from remem.topic_embedding e
+           where e.workspace = t.workspace and e.space_no = v_space_no and e.topic_no = t.topic_no)
+       order by t.weight desc, t.topic_no limit "limit")
+      union all
       select 'provider', p.provider_id, remem._provider_text(p), -2, 0
       from remem.provider p
       where p.workspace = catalog_without_embedding.workspace
@@ -32,7 +41,7 @@ begin
 end
 $$;
 comment on function remem.catalog_without_embedding(text, int) is
-  'Topics and described providers that have no vector in the workspace''s current space, most important first, with the text to embed. Embed it as a document and store it with put_topic_embedding or put_provider_embedding. Texts without any feature stay in the list of the hash space: they have no vector there.';
+  'Topics and described providers that have no vector in the workspace''s current space, most important first, with the text to embed; after them, in spaces of models, topics whose vector is there and that of the title alone is not: their text is the title. Embed it as a document and store it with put_topic_embedding or put_provider_embedding. Texts without any feature stay in the list of the hash space: they have no vector there.';
 
 -- Whether `text` is still what is to be embedded; null asks nothing.
 create or replace function remem._same_text(text text, now_is text) returns boolean

@@ -10,6 +10,8 @@ set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
+  c_few constant int := 250;         -- memories that are looked at sooner than sampled
+  c_resolved constant int := 5000;   -- rows that the scopes are resolved to
   -- The memories of a topic are looked for among them; in the built-in space only the best few are of use.
   v_most int := case when (context.space).space_no = 1 then 8 else 16 end;
   v_floor float8 := (context.space).cosine_floor;
@@ -19,6 +21,7 @@ declare
   v_counts record;
   v_terms record;
   v_nos bigint[];
+  v_share float8;                    -- of the memories, that is in scope and valid
   v_found remem._memory_evidence[];
 begin
   select coalesce(sum(t.rows_delta) filter (where t.space_no = 0), 0)::bigint as documents,
@@ -67,10 +70,16 @@ begin
       order by r.relevance desc, c.cosine desc nulls last, c.memory_no);
     exit when cardinality(v_found) = cardinality(v_nos);
     v_query.check_validity := true;
-    v_query.row_filter := (
+    v_query.row_filter := format('$.workspace == %s && (%s)', to_jsonb(context.workspace), (
       select string_agg(case when o = '' then '$.scope == "global"'
         else format('($.scope == %s && $.scope_ref == %s)', to_jsonb(split_part(o, ':', 1)), to_jsonb(substr(o, strpos(o, ':') + 1))) end, ' || ')
-      from unnest(context.owners) o)::jsonpath;
+      from unnest(context.owners) o))::jsonpath;
+    -- As recall does: the few rows of an owner are looked up first, where most pass they are looked at as they come.
+    v_share := case when v_query.documents <= c_few then 0 else remem._passing_share(context.workspace, v_query.row_filter) end;
+    v_query.selective := v_share < 0.25;
+    if v_query.selective and v_share * v_query.documents <= 2 * c_resolved then
+      v_query.allowed := remem._resolve_filter(context.workspace, v_query.row_filter, c_resolved);
+    end if;
   end loop;
   return v_found;
 end
@@ -171,8 +180,9 @@ begin
     if v_memory.belongs then
       cosine := v_memory.cosine; shared := v_memory.shared;
       if v_topic.title_cosine is not null then
+        -- Of opposite vectors rounding is all that is left: a sum of less than a tenth is not magnified further.
         joined := (v_topic.title_cosine + cosine)
-          / sqrt(2 + 2 * (remem._cosines(context.workspace, v_space_no, v_topic.title, array[v_memory.memory_no]))[1]);
+          / sqrt(greatest(2 + 2 * (remem._cosines(context.workspace, v_space_no, v_topic.title, array[v_memory.memory_no]))[1], 0.01));
       end if;
       return;
     end if;

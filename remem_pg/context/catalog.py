@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -14,6 +14,9 @@ from remem_pg.steps import Flow, Run, Session, Together, Work
 
 BATCH = 32
 """Texts that are embedded at a time."""
+
+MOST = 1000
+"""Entries that one call lists."""
 
 AFTER_PUT = 32
 """Entries without a vector that a put makes up for, the most important first."""
@@ -44,8 +47,20 @@ def _ignored(session: Session) -> Flow[None]:
     yield from embed(session, AFTER_PUT)
 
 
-def embed(session: Session, limit: int) -> Flow[int]:
-    """Vectors for what has none in the workspace's space; how many were stored.
+def complete(session: Session, limit: int | None, stop: Callable[[], bool]) -> Flow[None]:
+    """What a re-embedding, which makes one vector of each entry, leaves: those of the titles."""
+    done, left = 1, MOST if limit is None else limit
+    try:
+        while done and left > 0 and not stop():
+            done = yield from embed(session, min(left, MOST), stop)
+            left -= done if limit is not None else 0
+    except (NoAccess, DimensionMismatch, UnknownSpace):
+        return  # as above; the next one to look for what is missing makes up for it
+
+
+def embed(session: Session, limit: int, stop: Callable[[], bool] = lambda: False) -> Flow[int]:
+    """Vectors for what has none in the workspace's space, and for titles beside their topics; how
+    many were stored. ``stop`` is asked between batches.
 
     Only the model of that space can make them: with another one, or none, nothing is done. What
     changes meanwhile is left for the next time.
@@ -57,6 +72,8 @@ def embed(session: Session, limit: int) -> Flow[int]:
     entries: list[dict[str, Any]] = yield Run(call)
     stored = 0
     for start in range(0, len(entries), BATCH):
+        if stop():
+            break
         batch = entries[start : start + BATCH]
         batch += [title for entry in batch for title in _title(entry)]
         texts = [entry["text"] for entry in batch]

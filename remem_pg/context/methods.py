@@ -142,7 +142,8 @@ class ContextMethods(Opened, Carries):
 
     def embed_catalog(self, limit: int = 1000) -> int:
         """Makes vectors for topics and providers that have none in the workspace's space, such as
-        those that came of memories; answers how many. The hash space needs no help."""
+        those that came of memories, and for titles beside their topics; answers how many. The
+        hash space needs no help."""
         from remem_pg.context import catalog
 
         return self._do(catalog.embed(self._session, limit))
@@ -205,7 +206,8 @@ class AsyncContextMethods(Opened, AsyncCarries):
 
     async def embed_catalog(self, limit: int = 1000) -> int:
         """Makes vectors for topics and providers that have none in the workspace's space, such as
-        those that came of memories; answers how many. The hash space needs no help."""
+        those that came of memories, and for titles beside their topics; answers how many. The
+        hash space needs no help."""
         from remem_pg.context import catalog
 
         return await self._do(catalog.embed(self._session, limit))

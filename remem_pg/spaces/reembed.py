@@ -98,6 +98,8 @@ def reembed(
         if result.activated:
             session.decision = None
         yield from _clear_away(job, found)
+        if result.claimed or result.activated or start == "always":
+            yield from _titles(job, limit)
         if result.claimed or result.activated:
             failed = result.errors and not result.reembedded and not result.activated
             result.status = "failed" if failed else "completed"
@@ -204,6 +206,16 @@ def _run(job: _Job, target: Coverage, limit: int | None, wait: bool) -> Flow[Non
             yield Work(partial(time.sleep, PAUSE))
     result.stopped = True
     yield Run(reembed_calls.release_claims(job.workspace, result.run_id))
+
+
+def _titles(job: _Job, limit: int | None) -> Flow[None]:
+    """The second vectors of topics, which are no claims: missing, they cost a plan some matches."""
+    from remem_pg.context import catalog
+
+    coverage = job.result.coverage
+    if coverage is not None and coverage.state == "active" and not job.result.stopped:
+        left = None if limit is None else limit - job.result.claimed
+        yield from catalog.complete(job.session, left, job.stop)
 
 
 def _embed(job: _Job, batch: Sequence[EmbeddingJob]) -> Flow[None]:

@@ -31,6 +31,15 @@ def embedded(db: Connection) -> dict[str, bool]:
     return dict(rows)
 
 
+def with_title(db: Connection) -> list[str]:
+    rows = db.execute(
+        "select t.title from remem.topic t join remem.workspace w using (workspace)"
+        " join remem.topic_embedding e using (workspace, space_no, topic_no)"
+        " where e.title_embedding is not null order by 1"
+    ).fetchall()
+    return [title for (title,) in rows]
+
+
 @pytest.mark.covers("RP10", "RP17", "RP20")
 def test_topics_and_providers_get_vectors_of_the_clients_model(
     planning: str, db: Connection
@@ -41,10 +50,7 @@ def test_topics_and_providers_get_vectors_of_the_clients_model(
         mem.put_provider("kitchen", name="The oven and the grill")
         assert embedded(db) == {"Sea trips": True, "lake temperature": True}
         # A title that is not the whole text of its topic has a vector of its own.
-        assert db.execute(
-            "select t.title from remem.topic t join remem.topic_embedding e"
-            " using (workspace, topic_no) where e.title_embedding is not null"
-        ).fetchall() == [("Sea trips",)]
+        assert with_title(db) == ["Sea trips"]
         assert mem.plan("shall we swim?").topics[0].title in ("Sea trips", "lake temperature")
         plan = mem.plan("what to bake?", providers=[_Kitchen()])
         assert plan.stage == "semantic"
@@ -71,6 +77,39 @@ def test_what_has_no_vector_is_named_and_made_up_for(planning: str, db: Connecti
         plan = mem.plan("shall we swim?")
         assert plan.diagnostics == []
         assert [topic.title for topic in plan.topics] == ["lake temperature"]
+
+
+class Other(Toy):
+    id = "other"
+
+
+@pytest.mark.covers("RP10")
+@pytest.mark.parametrize("heals", ["embed_catalog", "put", "reembed"])
+def test_a_titles_vector_comes_back(planning: str, db: Connection, heals: str) -> None:
+    """Whatever made the topic's: an earlier version, a worker, a call that ended half-way."""
+    with Remem(planning, workspace="acme", embedding=Toy()) as mem:
+        mem.remember("The lake is cold.", topic_key="lake temperature")
+        mem.put_topic("Sea trips", summary="by boat")
+        db.execute("update remem.topic_embedding set title_embedding = null")
+        if heals == "embed_catalog":
+            assert (mem.embed_catalog(), mem.embed_catalog()) == (1, 0)
+        elif heals == "put":
+            mem.put_topic("Lunches")
+        else:
+            assert mem.reembed().status == "no-op"
+        assert with_title(db) == ["Sea trips"]
+
+
+@pytest.mark.covers("RP10")
+def test_a_move_to_another_model_makes_the_titles_vectors(planning: str, db: Connection) -> None:
+    with Remem(planning, workspace="acme", embedding=Toy()) as mem:
+        mem.remember("The lake is cold.", topic_key="lake temperature")
+        mem.put_topic("Sea trips", summary="by boat")
+    with Remem(planning, workspace="acme", embedding=Other()) as mem:
+        result = mem.reembed()
+        assert (result.activated, result.reembedded) == (True, 3)
+        assert with_title(db) == ["Sea trips"]
+        assert mem.embed_catalog() == 0
 
 
 def test_without_the_spaces_model_nothing_is_made(planning: str, db: Connection) -> None:

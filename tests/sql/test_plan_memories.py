@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.memories import Connection, remember, value
+from tests.support.memories import Connection, remember, remember_many, value
 from tests.support.planner import call, flat_space, plan, providers, put_topic, titles
 
 W = "w"
@@ -109,6 +109,33 @@ def test_memories_of_others_are_no_reason_and_hide_none(db: Connection) -> None:
     assert (inside["stage"], len(inside["memories"])) == ("memory", 3)
 
 
+@pytest.mark.covers("RP56")
+def test_an_owner_of_few_rows_is_not_looked_for_among_all(db: Connection) -> None:
+    many = [
+        {"body": f"The kiln fires stoneware, batch {n}.", "scope": "user", "scope_ref": f"u{n % 9}"}
+        for n in range(2000)
+    ]
+    remember_many(db, W, many)
+    own = remember(db, W, "Olga repaired the kiln.", scope="user", scope_ref="ann").memory_id
+    shared = remember(db, W, "Repaired stoneware is sold in the kiln shop.").memory_id
+    prompts = {
+        "who repaired the kiln?": [own, shared],
+        "is repaired stoneware sold in the shop?": [shared],
+        "how does the kiln fire a batch?": [],
+    }
+    db.execute("vacuum analyze remem.memory")
+    read = (
+        "select seq_tup_read + idx_tup_fetch from pg_stat_xact_all_tables"
+        " where relid = 'remem.memory'::regclass"
+    )
+    for prompt, expected in prompts.items():
+        with db.transaction():
+            before = value(db, read)
+            found = plan(db, W, prompt, context={"user": "ann"})
+            assert sorted(found_memories(found)) == sorted(map(str, expected)), prompt
+            assert value(db, read) - before < 500, prompt
+
+
 @pytest.mark.parametrize(
     ("cosine", "body", "asks"),
     [
@@ -161,6 +188,22 @@ def test_title_and_memory_are_compared_as_one_text_too(flat: Connection) -> None
     call(flat, "put_topic_embedding", **{**put, "embedding": at(0.2)})
     assert titles(plan(flat, W, prompt, embedding=UP, joined_similarity=0.5)) == ["Quince jelly"]
     assert titles(plan(flat, W, prompt, embedding=UP, joined_similarity=0.999)) == []
+
+
+@pytest.mark.covers("RP18")
+def test_opposite_title_and_memory_say_nothing(flat: Connection) -> None:
+    """Their sum has no direction: it neither fails nor means anything."""
+    topic_id = put_topic(flat, W, "Quince jelly", summary="what sets", embedding=at(0.34))
+    title = at(0.35)
+    # Like the prompt, of no topic: only with it the topic's own memory is looked for.
+    remember(flat, W, "Nobody knows.", embedding=[0.42, -at(0.42)[1]])
+    for away in (0.0, 1e-3, -1e-3):
+        other = [-title[0] + away, -title[1] + away]
+        remember(flat, W, "It takes a day.", ref="m", topic_key="Quince jelly", embedding=other)
+        put = {"workspace": W, "topic_id": topic_id, "text": "Quince jelly", "embedding": title}
+        assert call(flat, "put_topic_embedding", **put) == [(True,)]
+        found = plan(flat, W, "why is the marmalade runny?", embedding=UP)
+        assert (titles(found), found["degraded"]) == ([], [])
 
 
 def test_a_topic_is_not_sure_where_its_memories_are_far(flat: Connection) -> None:

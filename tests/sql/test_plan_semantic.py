@@ -225,6 +225,16 @@ def test_topics_without_a_vector_are_listed_named_and_filled_in(flat: Connection
     # The title's own vector is kept beside that of the whole, and not without it.
     assert call(flat, "put_topic_embedding", **put, text="Cider press") == [(False,)]
     assert call(flat, "put_topic_embedding", **put, text=rows[1][2]) == [(True,)]
+    # Listed as long as it is missing, after what has no vector at all.
+    assert call(flat, "catalog_without_embedding", workspace=W) == [
+        rows[0],
+        ("topic", topic_id, "Cider press"),
+    ]
+    plum_id = put_topic(flat, W, "Plums", importance=0.1, embedding=UP)
+    pear_id = put_topic(flat, W, "Pears", importance=0)
+    assert call(flat, "catalog_without_embedding", workspace=W, limit=2)[1][1] == pear_id
+    call(flat, "drop_topic", workspace=W, topic_id=plum_id)
+    call(flat, "drop_topic", workspace=W, topic_id=pear_id)
     assert call(flat, "put_topic_embedding", **put, text="Cider press") == [(True,)]
     assert call(flat, "put_provider_embedding", workspace=W, provider_id="notes", embedding=UP)
     assert call(flat, "catalog_without_embedding", workspace=W) == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 import typer
@@ -13,6 +13,9 @@ from remem_pg.cli.lifecycle import ByRef, id_of
 from remem_pg.cli.memories import json_object, required_uuid
 from remem_pg.cli.output import clean, record_table, shorten
 from remem_pg.cli.settings import Settings, print_json
+
+if TYPE_CHECKING:
+    from remem_pg.client import Remem
 
 Src = Annotated[str, typer.Argument(metavar="SRC", help="Where the link begins: id or ref.")]
 Dst = Annotated[str, typer.Argument(metavar="DST", help="Where it ends: id or ref.")]
@@ -78,18 +81,43 @@ def put_topic(
 
 def drop_topic(
     settings: Settings,
-    topic_id: Annotated[UUID, typer.Argument(metavar="ID", help="Of remem topics.")],
+    topic: Annotated[str, typer.Argument(metavar="ID|TITLE", help="Of remem topics.")],
     source: Annotated[str | None, typer.Option(help="Only what this source said of it.")] = None,
 ) -> int | None:
     """Take a topic out of the catalog. Its memories stay."""
-    there = open_memory(settings).drop_topic(topic_id, source)
+    memory = open_memory(settings)
+    topic_id = _topic_id(memory, topic)
+    there = topic_id is not None and memory.drop_topic(topic_id, source)
     if settings.json:
         print_json({"workspace": settings.workspace, "topic_id": topic_id, "dropped": there})
     elif there:
         settings.out.print(f"dropped {topic_id}")
     else:
-        settings.note(f"No such topic here: {topic_id}. remem topics lists them.")
+        settings.note(f"No such topic here: {shorten(topic, 80)}. remem topics lists them.")
     return None if there else conf.REFUSED
+
+
+def _topic_id(memory: Remem, topic: str) -> UUID | None:
+    """The id that a topic's id or title names; None for a title that no topic has. Raises
+    InvalidArgument where several topics have it, each in a scope of its own."""
+    try:
+        return UUID(topic)
+    except ValueError:
+        pass
+    found: list[UUID] = []
+    after = None
+    while page := memory.topics(after, 1000):
+        found += [t.topic_id for t in page if t.title.casefold() == topic.strip().casefold()]
+        after = page[-1].topic_id
+    if len(found) > 1:
+        from remem_pg.errors import InvalidArgument
+
+        raise InvalidArgument(
+            f'{len(found)} topics are called "{shorten(topic, 80)}"',
+            detail={"argument": "topic", "topics": [str(one) for one in found]},
+            hint=f"name one by its id: {', '.join(map(str, found[:3]))}",
+        )
+    return found[0] if found else None
 
 
 def relate(

@@ -39,6 +39,18 @@ def test_topics_are_put_listed_and_dropped(cli: Cli) -> None:
     assert cli("topics", "--after", "x").returncode == 2
 
 
+def test_a_topic_is_dropped_by_its_title(cli: Cli, db_dsn: str) -> None:
+    first = cli("put-topic", "Retries").stdout.strip()
+    with Remem(db_dsn, workspace="default", embedding=None) as memory:
+        scoped = [memory.put_topic("Queue", scope="user", scope_ref=who) for who in ("ann", "bob")]
+    assert cli("drop-topic", "retries").stdout == f"dropped {first}\n"
+    again = cli("drop-topic", "Retries")
+    assert again.returncode == 1 and "No such topic here: Retries" in again.stderr
+    several = cli("drop-topic", "Queue")
+    assert several.returncode == 1 and several.stderr.startswith("RM001 2 topics are called")
+    assert all(str(one) in several.stderr.replace("\n", "") for one in scoped)
+
+
 def test_links_are_made_by_ref_and_taken_back(cli: Cli) -> None:
     assert cli("relate", "retries", "queue", "--kind", "part_of").stdout == (
         "linked: retries part_of queue\n"

@@ -216,7 +216,7 @@ def test_maintain_goes_on_in_short_transactions_until_nothing_is_left(
     remember(db, "w", "We retry three times.")
     db.execute(
         "insert into remem.recall_log (workspace, at, tier, caller, k, returned, query_hash)"
-        " select 'w', now() - make_interval(days => d), 'cold', 'x', 8, 1, ''"
+        " select 'w', now() - interval '1 hour' - make_interval(days => d), 'cold', 'x', 8, 1, ''"
         " from generate_series(1, 600) d"
     )
     monkeypatch.setattr(upkeep, "SLICE", 0.02)

@@ -12,12 +12,13 @@ from tests.support.jobs import claim, complete, expire
 from tests.support.memories import Connection, refused, remember, value
 from tests.support.operations import checks, flush, log, maintained, vectors
 
-DAY = "date_trunc('day', now() at time zone 'UTC') at time zone 'UTC'"
+# Where the first day begins that is not summed up: a day is finished an hour after its end.
+DAY = "date_trunc('day', (now() - interval '1 hour') at time zone 'UTC') at time zone 'UTC'"
 
 
 def days(conn: Connection, workspace: str = "w") -> list[tuple[object, ...]]:
     return conn.execute(
-        "select current_date - day, tier, recalls, empty, degraded, failed, p50_ms, max_ms"
+        f"select ({DAY})::date - day, tier, recalls, empty, degraded, failed, p50_ms, max_ms"
         " from remem.recall_day where workspace = %s order by day desc, tier",
         [workspace],
     ).fetchall()
@@ -215,7 +216,7 @@ def test_it_ends_when_the_budget_does_and_goes_on_the_next_time(db: Connection) 
         remember(db, name, "We retry three times.")
     db.execute(
         "insert into remem.recall_log (workspace, at, tier, caller, k, returned, query_hash)"
-        " select w, now() - make_interval(days => d), 'cold', 'x', 8, 1, ''"
+        " select w, now() - interval '1 hour' - make_interval(days => d), 'cold', 'x', 8, 1, ''"
         " from unnest(array['a', 'b', 'c']) w, generate_series(1, 400) d"
     )
     first = maintained(db, "1 microsecond")

@@ -116,6 +116,7 @@ begin
     v_floor, v_full, v_weight)
   returning * into v_space;
   perform remem._create_space_tables(v_space.space_no, v_dimensions);
+  perform remem._write_space_functions();
   return remem._space_info(v_space);
 end
 $$;

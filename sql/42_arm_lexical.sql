@@ -34,6 +34,7 @@ declare
   v_fill boolean := v_selective;       -- whether the newest rows of the other lists fill up
   v_unread float8;                     -- idfs of the words that are still to be looked up
   v_budget int;
+  v_late int; v_late_idf float8;
   v_rest record;
 begin
   if query.allowed is not null then
@@ -51,35 +52,48 @@ begin
     end loop;
     continue when v_budget < budget and v_whole < v_terms and (v_total = 0 or v_selective);
     v_fill := v_fill or v_total = 0;
+    v_late := v_terms + 1; v_late_idf := 0;
+    while not v_check and not v_fill and v_late > v_whole + 1 and query.frequencies[v_late - 1] > 0.05 * query.documents loop v_late := v_late - 1; v_late_idf := v_late_idf + 0.7::float8 * query.idfs[v_late]; end loop;
     select array_agg(r.memory_no), array_agg(r.score), array_agg(r.matched) into memory_nos, scores, matched
     from (
       with term as materialized (
         select u.lexeme, u.idf, 2.2::float8 * u.idf as weight, u.no from unnest(v_lexemes, query.idfs) with ordinality u (lexeme, idf, no)
-      ), whole as materialized (
-        select p.memory_no, p.tf, p.doc_len, t.weight, t.idf
-        from term t cross join lateral (select p.memory_no, p.tf, p.doc_len from remem.posting p
-          where p.workspace = v_workspace and p.lexeme = t.lexeme offset 0) p
-        where t.no <= v_whole
       ), known as materialized (
         select array_agg(memory_no) as nos from (
-          select w.memory_no from whole w
+          select p.memory_no from term t cross join lateral (select p.memory_no from remem.posting p
+            where p.workspace = v_workspace and p.lexeme = t.lexeme offset 0) p
+          where t.no <= v_whole
           union all
           select p.memory_no from term t cross join lateral (select p.memory_no from remem.posting p
             where p.workspace = v_workspace and p.lexeme = t.lexeme order by p.memory_no desc
             limit greatest(case when t.no = v_whole + 1 then v_budget - v_total else 0 end, 3 * n)) p
           where v_fill and t.no > v_whole) k
       )
-      select r.* from (
+      , early as materialized (
         select p.memory_no, sum(p.weight * p.tf / (p.tf + v_base + v_slope * p.doc_len)) as score, sum(p.idf) as matched
         from (
-          select * from whole
+          select p.memory_no, p.tf, p.doc_len, t.weight, t.idf
+          from term t cross join lateral (select p.memory_no, p.tf, p.doc_len from remem.posting p
+            where p.workspace = v_workspace and p.lexeme = t.lexeme offset 0) p
+          where t.no <= v_whole
           union all
           select p.memory_no, p.tf, p.doc_len, t.weight, t.idf
           from term t cross join lateral (select p.memory_no, p.tf, p.doc_len from remem.posting p
             where p.workspace = v_workspace and p.lexeme = t.lexeme and p.memory_no = any ((select k.nos from known k)::bigint[]) offset 0) p
-          where t.no > v_whole
+          where t.no > v_whole and t.no < v_late
         ) p
         group by p.memory_no
+        order by 2 desc, 1 limit case when v_late > v_terms and not v_check then n end
+      )
+      , close as materialized (select array_agg(memory_no) as nos from early e where v_late <= v_terms and e.score >= (select x.score from early x limit 1 offset 9) - v_late_idf)
+      select r.* from (
+        select e.memory_no, e.score + coalesce(l.score, 0) as score, e.matched + coalesce(l.matched, 0) as matched
+        from early e left join (
+          select p.memory_no, sum(t.weight * p.tf / (p.tf + v_base + v_slope * p.doc_len)) as score, sum(t.idf) as matched
+          from term t cross join lateral (select p.memory_no, p.tf, p.doc_len from remem.posting p
+            where p.workspace = v_workspace and p.lexeme = t.lexeme and p.memory_no = any ((select k.nos from close k)::bigint[]) offset 0) p
+          where t.no >= v_late group by p.memory_no
+        ) l on l.memory_no = e.memory_no
         order by 2 desc, 1 limit case when not v_check then n end
       ) r
       where not v_check or (

@@ -44,7 +44,7 @@ begin
     from (
       select f.memory_no from found f
       order by remem._base_score(coalesce(f.cosine, v_vector.scores[cardinality(v_vector.scores)]), v_vector.scores[1], coalesce(f.score, 0),
-        v_lexical.scores[1], vector_weight) desc, f.memory_no limit 10) b
+        v_lexical.scores[1], vector_weight) desc, f.memory_no limit 6) b
     join remem.memory t on t.workspace = v_workspace and t.memory_no = b.memory_no
     -- offset 0 keeps it a lookup per turn by memory_session_idx, also in tables that were never analysed.
     cross join lateral (

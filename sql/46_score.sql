@@ -12,7 +12,7 @@ set enable_nestloop = off  -- see _arm_lexical
 set enable_bitmapscan = off  -- a bitmap of all sessions comes before the first of a sample
 as $$
 declare
-  c_postings constant int := 400;  -- LoCoMo R@10 with 1000: .7837, with 400: .7831
+  c_postings constant int := 200;  -- LoCoMo R@10 at k = 50: .782 with 400, 200 and 150
   v_workspace text := query.workspace;
   v_lexemes text[] := query.lexemes;
   v_mean_len float8 := query.mean_len;
@@ -36,7 +36,7 @@ begin
       select coalesce(p.session_no, -p.memory_no) as unit, sum(p.tf) as tf, max(p.doc_len) as doc_len, count(*) over (partition by w.no) as n
       from unnest(v_lexemes[:v_terms]) with ordinality w (lexeme, no)
       cross join lateral (select p.memory_no, p.session_no, p.tf, p.doc_len from remem.posting p
-        where p.workspace = v_workspace and p.lexeme = w.lexeme limit 2 * c_postings) p
+        where p.workspace = v_workspace and p.lexeme = w.lexeme limit c_postings) p
       where v_scope is null or coalesce(p.session_no, -p.memory_no) <> all (units)  -- these only count as holding the word
         or (select m.attrs @@ v_scope from remem.memory m where m.workspace = v_workspace and m.memory_no = p.memory_no)
       group by w.no, 1
@@ -55,6 +55,12 @@ begin
 end
 $$;
 comment on function remem._session_scores(remem._query, bigint[]) is 'BM25 of whole sessions by the rare words of a query.';
+
+-- A signal to four places. By way of whole numbers: float8 to numeric goes through text, for each of a hundred signals.
+create or replace function remem._rounded(signal float8) returns numeric
+language sql immutable parallel safe
+return (signal * 10000)::bigint * 0.0001;
+comment on function remem._rounded(float8) is 'A signal to four decimal places.';
 
 -- The best k candidates with score and signals: gated by relevance, equal texts once, the wanted kind if any has it.
 -- weighted: both main scores relative to the query's best, plus what conversation, names, phrases and time add;
@@ -183,13 +189,13 @@ begin
   )
   select (b.memory_no, coalesce(b.total / nullif((select max(f.total) from fused f), 0), 0), b.relevance,
     jsonb_strip_nulls(jsonb_build_object(
-      'cosine', round(b.cosine::numeric, 4), 'distance_score', round((1 / (2 - b.cosine))::numeric, 4),
-      'bm25', round(b.score::numeric, 4), 'matched', round(b.lexical_relevance::numeric, 4), 'base', round(b.base::numeric, 4),
-      'neighbour', round(nullif(b.near, 0)::numeric, 4), 'neighbour2', round(nullif(b.wide, 0)::numeric, 4),
-      'session', round(nullif(b.session_share, 0)::numeric, 4), 'length', round(b.length_share::numeric, 4),
+      'cosine', remem._rounded(b.cosine), 'distance_score', remem._rounded(1 / (2 - b.cosine)),
+      'bm25', remem._rounded(b.score), 'matched', remem._rounded(b.lexical_relevance), 'base', remem._rounded(b.base),
+      'neighbour', remem._rounded(nullif(b.near, 0)), 'neighbour2', remem._rounded(nullif(b.wide, 0)),
+      'session', remem._rounded(nullif(b.session_share, 0)), 'length', remem._rounded(b.length_share),
       'speaker', case when b.speaker_named then 1 end, 'topic', case when b.topic_named then 1 end,
-      'time', case when b.in_time then 1 end, 'trust', round(b.trust::numeric, 4), 'worth', round(b.worth::numeric, 4)))
-      || coalesce((select jsonb_object_agg(a.arm, round(a.share::numeric, 4))
+      'time', case when b.in_time then 1 end, 'trust', remem._rounded(b.trust), 'worth', remem._rounded(b.worth)))
+      || coalesce((select jsonb_object_agg(a.arm, remem._rounded(a.share))
         from unnest(aux_arms, aux_nos, aux_shares) a (arm, memory_no, share) where a.memory_no = b.memory_no), '{}'),
     null::text[],
     nullif(t.memory_nos[2:], '{}'),

@@ -47,7 +47,7 @@ comment on function remem._plan_recall(remem.workspace, remem.embedding_space, t
 -- How many rows each arm is asked for at first.
 create or replace function remem._arm_rows(k int) returns int
 language sql immutable parallel safe
-return greatest(24, 2 * k);
+return greatest(16, 2 * k);
 comment on function remem._arm_rows(int) is 'Rows an arm is asked for at first.';
 
 -- How many postings the words of a query may cost.

@@ -46,6 +46,16 @@ declare
   c_word constant int := 2;        -- its token type of words
   v_dictionaries regdictionary[];
 begin
+  -- Those that come with the server, by one look-up.
+  select array(
+    select m.mapdict::regdictionary from pg_ts_config_map as m
+    where m.mapcfg = c.oid and m.maptokentype = c_word order by m.mapseqno
+  ) into v_dictionaries
+  from pg_ts_config as c
+  where c.cfgname = language::name and c.cfgname::text = language and c.cfgnamespace = 'pg_catalog'::regnamespace and c.cfgparser = c_default;
+  if found then
+    return v_dictionaries;
+  end if;
   select array(
     select m.mapdict::regdictionary
     from pg_ts_config_map as m

@@ -1,7 +1,8 @@
 -- The lexical arm: BM25 over the posting table, any term may match (an AND query finds nothing for questions).
 
 -- Whole posting lists are read, rarest term first, within `budget`. The other terms are looked up for the rows that were
--- found, so every score is complete. First only a few lists: as soon as the tenth best row scores more than a row is
+-- found, so every score is complete: words that more than a twentieth of the memories hold (c_common) only for the rows
+-- that they may still bring among the best n. First only a few lists: as soon as the tenth best row scores more than a row is
 -- likely to that holds none of their words, they are enough; otherwise as many more as that takes. Where the lists leave
 -- less than n rows, or the first is longer than the budget, the newest rows of the next ones fill up. With query.allowed
 -- every term is looked up for those rows and nothing is left out. Every read is an index-only scan.
@@ -15,9 +16,12 @@ language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_nestloop = off  -- no estimate sees how many rows there are; what is meant as probes is lateral
+set enable_sort = off  -- but for the best of the end
 as $$
 declare
   c_first constant int := 1500;        -- postings of the first look
+  c_common constant float8 := 0.05;    -- share of the memories above which a word is common
+  c_likely constant float8 := 0.7;     -- share of their idfs that such words are taken to add at most
   c_resolved constant int := 200000;   -- rows of a filter that the newest postings did not meet
   -- Out of the record once, and as float8: a literal times a smallint would be reckoned in numeric.
   v_workspace text := query.workspace;
@@ -34,7 +38,8 @@ declare
   v_fill boolean := v_selective;       -- whether the newest rows of the other lists fill up
   v_unread float8;                     -- idfs of the words that are still to be looked up
   v_budget int;
-  v_late int; v_late_idf float8;
+  v_rare int;                          -- words that are looked up for every row that was found
+  v_common float8;                     -- what the others are likely to add at most
   v_rest record;
 begin
   if query.allowed is not null then
@@ -52,13 +57,16 @@ begin
     end loop;
     continue when v_budget < budget and v_whole < v_terms and (v_total = 0 or v_selective);
     v_fill := v_fill or v_total = 0;
-    v_late := v_terms + 1; v_late_idf := 0;
-    while not v_check and not v_fill and v_late > v_whole + 1 and query.frequencies[v_late - 1] > 0.05 * query.documents loop v_late := v_late - 1; v_late_idf := v_late_idf + 0.7::float8 * query.idfs[v_late]; end loop;
+    v_rare := v_terms; v_common := 0;
+    while not v_check and not v_fill and v_rare > v_whole and query.frequencies[v_rare] > c_common * query.documents loop
+      v_common := v_common + c_likely * query.idfs[v_rare];
+      v_rare := v_rare - 1;
+    end loop;
     select array_agg(r.memory_no), array_agg(r.score), array_agg(r.matched) into memory_nos, scores, matched
     from (
       with term as materialized (
         select u.lexeme, u.idf, 2.2::float8 * u.idf as weight, u.no from unnest(v_lexemes, query.idfs) with ordinality u (lexeme, idf, no)
-      ), known as materialized (
+      ), known as materialized (  -- the same lists are read again below: that is cheaper than to keep their rows
         select array_agg(memory_no) as nos from (
           select p.memory_no from term t cross join lateral (select p.memory_no from remem.posting p
             where p.workspace = v_workspace and p.lexeme = t.lexeme offset 0) p
@@ -68,8 +76,7 @@ begin
             where p.workspace = v_workspace and p.lexeme = t.lexeme order by p.memory_no desc
             limit greatest(case when t.no = v_whole + 1 then v_budget - v_total else 0 end, 3 * n)) p
           where v_fill and t.no > v_whole) k
-      )
-      , early as materialized (
+      ), found as materialized (
         select p.memory_no, sum(p.weight * p.tf / (p.tf + v_base + v_slope * p.doc_len)) as score, sum(p.idf) as matched
         from (
           select p.memory_no, p.tf, p.doc_len, t.weight, t.idf
@@ -80,20 +87,23 @@ begin
           select p.memory_no, p.tf, p.doc_len, t.weight, t.idf
           from term t cross join lateral (select p.memory_no, p.tf, p.doc_len from remem.posting p
             where p.workspace = v_workspace and p.lexeme = t.lexeme and p.memory_no = any ((select k.nos from known k)::bigint[]) offset 0) p
-          where t.no > v_whole and t.no < v_late
+          where t.no > v_whole and t.no <= v_rare
         ) p
         group by p.memory_no
-        order by 2 desc, 1 limit case when v_late > v_terms and not v_check then n end
+        order by 2 desc, 1 limit case when v_rare = v_terms and not v_check then n end
+      ), close as materialized (
+        select array_agg(f.memory_no) as nos from found f
+        where v_rare < v_terms and f.score >= (select min(b.score) from (select x.score from found x order by x.score desc limit n) b) - v_common
       )
-      , close as materialized (select array_agg(memory_no) as nos from early e where v_late <= v_terms and e.score >= (select x.score from early x limit 1 offset 9) - v_late_idf)
       select r.* from (
-        select e.memory_no, e.score + coalesce(l.score, 0) as score, e.matched + coalesce(l.matched, 0) as matched
-        from early e left join (
+        select f.memory_no, f.score + coalesce(c.score, 0) as score, f.matched + coalesce(c.matched, 0) as matched
+        from found f left join (
           select p.memory_no, sum(t.weight * p.tf / (p.tf + v_base + v_slope * p.doc_len)) as score, sum(t.idf) as matched
           from term t cross join lateral (select p.memory_no, p.tf, p.doc_len from remem.posting p
-            where p.workspace = v_workspace and p.lexeme = t.lexeme and p.memory_no = any ((select k.nos from close k)::bigint[]) offset 0) p
-          where t.no >= v_late group by p.memory_no
-        ) l on l.memory_no = e.memory_no
+            where p.workspace = v_workspace and p.lexeme = t.lexeme and p.memory_no = any ((select c.nos from close c)::bigint[]) offset 0) p
+          where t.no > v_rare
+          group by p.memory_no
+        ) c on c.memory_no = f.memory_no
         order by 2 desc, 1 limit case when not v_check then n end
       ) r
       where not v_check or (

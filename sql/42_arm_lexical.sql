@@ -67,7 +67,7 @@ begin
       with term as materialized (
         select u.lexeme, u.idf, 2.2::float8 * u.idf as weight, u.no from unnest(v_lexemes, query.idfs) with ordinality u (lexeme, idf, no)
       ), known as materialized (  -- the same lists are read again below: that is cheaper than to keep their rows
-        select array_agg(memory_no) as nos from (
+        select array_agg(memory_no order by memory_no) as nos from (
           select p.memory_no from term t cross join lateral (select p.memory_no from remem.posting p
             where p.workspace = v_workspace and p.lexeme = t.lexeme offset 0) p
           where t.no <= v_whole
@@ -92,15 +92,15 @@ begin
         group by p.memory_no
         order by 2 desc, 1 limit case when v_rare = v_terms and not v_check then n end
       ), close as materialized (
-        select array_agg(f.memory_no) as nos from found f
-        where v_rare < v_terms and f.score >= (select min(b.score) from (select x.score from found x order by x.score desc limit n) b) - v_common
+        select f.* from found f
+        where v_rare = v_terms or f.score >= (select min(b.score) from (select x.score from found x order by x.score desc limit n) b) - v_common
       )
       select r.* from (
         select f.memory_no, f.score + coalesce(c.score, 0) as score, f.matched + coalesce(c.matched, 0) as matched
-        from found f left join (
+        from close f left join (
           select p.memory_no, sum(t.weight * p.tf / (p.tf + v_base + v_slope * p.doc_len)) as score, sum(t.idf) as matched
           from term t cross join lateral (select p.memory_no, p.tf, p.doc_len from remem.posting p
-            where p.workspace = v_workspace and p.lexeme = t.lexeme and p.memory_no = any ((select c.nos from close c)::bigint[]) offset 0) p
+            where p.workspace = v_workspace and p.lexeme = t.lexeme and p.memory_no = any (array(select c.memory_no from close c)) offset 0) p
           where t.no > v_rare
           group by p.memory_no
         ) c on c.memory_no = f.memory_no

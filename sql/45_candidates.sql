@@ -15,6 +15,8 @@ set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
+  c_best constant int := 6;         -- rows whose neighbours join
+  c_near constant float8 := 0.7;    -- of the best one's score, that theirs has to reach
   v_workspace text := query.workspace;
   v_result remem._arm_result;
   v_vector remem._arm_result;
@@ -42,10 +44,12 @@ begin
   ), joined as (
     select n.memory_no
     from (
-      select f.memory_no from found f
-      order by remem._base_score(coalesce(f.cosine, v_vector.scores[cardinality(v_vector.scores)]), v_vector.scores[1], coalesce(f.score, 0),
-        v_lexical.scores[1], vector_weight) desc, f.memory_no limit 6) b
-    join remem.memory t on t.workspace = v_workspace and t.memory_no = b.memory_no
+      select g.memory_no, g.base, max(g.base) over () as best
+      from (
+        select f.memory_no, remem._base_score(coalesce(f.cosine, v_vector.scores[cardinality(v_vector.scores)]), v_vector.scores[1],
+          coalesce(f.score, 0), v_lexical.scores[1], vector_weight) as base
+        from found f order by 2 desc, f.memory_no limit c_best) g) b
+    join remem.memory t on t.workspace = v_workspace and t.memory_no = b.memory_no and b.base >= c_near * b.best
     -- offset 0 keeps it a lookup per turn by memory_session_idx, also in tables that were never analysed.
     cross join lateral (
       select m.memory_no from remem.memory m

@@ -1,7 +1,7 @@
 -- Scoring: one number that orders, one that gates, and every signal behind them.
 
 -- Sessions as documents, scored by the rare words of the query, which tell them apart: BM25 with the usual k1 = 1.5,
--- b = 0.75, within about c_postings postings, lengths and number from at most 200 sessions. A memory outside of any
+-- b = 0.75, within about c_postings postings, the mean length from at most c_sample sessions, which stand for 200. A memory outside of any
 -- session is one of its own, numbered -memory_no, so that it is not behind for standing alone. `units` are the sessions
 -- that are asked for; those that hold none of the words are left out.
 create or replace function remem._session_scores(query remem._query, units bigint[], out sessions bigint[], out scores float8[])
@@ -12,6 +12,7 @@ set enable_nestloop = off  -- see _arm_lexical
 set enable_bitmapscan = off  -- a bitmap of all sessions comes before the first of a sample
 as $$
 declare
+  c_sample constant int := 64;
   c_postings constant int := 200;  -- LoCoMo R@10 at k = 50: .782 with 400, 200 and 150
   v_workspace text := query.workspace;
   v_lexemes text[] := query.lexemes;
@@ -25,8 +26,8 @@ begin
     v_postings := v_postings + query.frequencies[v_terms];
   end loop;
   with extent as materialized (
-    select count(*) as sessions, coalesce(greatest(avg(s.doc_len), 1), v_mean_len)::float8 as mean_len
-    from (select x.doc_len from remem.session x where x.workspace = v_workspace order by x.session_no limit 200) s
+    select case when count(*) < c_sample then count(*) else 200 end as sessions, coalesce(greatest(avg(s.doc_len), 1), v_mean_len)::float8 as mean_len
+    from (select x.doc_len from remem.session x where x.workspace = v_workspace order by x.session_no limit c_sample) s
   )
   select array_agg(u.unit), array_agg(u.score) into sessions, scores
   from (

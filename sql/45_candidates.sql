@@ -2,7 +2,7 @@
 -- expensive; then the turns around the best join in.
 
 -- Arrays run in parallel; a cosine is null where there is no vector. `pool` are rows of a relevance pool. The neighbours
--- (two turns to either side) of the ten best join; best by what the arms know: a row that only words found is taken to be
+-- (two turns to either side) of the best join; best by what the arms know: a row that only words found is taken to be
 -- as near as the last that the vectors found. Then both scores are completed for all rows at once. Rows that hold an
 -- excluded word are out. At most `cap` stay, best first, but what a phrase, a name or an attribute pointed at is not
 -- capped away.
@@ -15,7 +15,7 @@ set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  c_best constant int := 6;         -- rows whose neighbours join
+  c_best constant int := 5;         -- rows whose neighbours join
   c_near constant float8 := 0.7;    -- of the best one's score, that theirs has to reach
   v_workspace text := query.workspace;
   v_result remem._arm_result;

@@ -60,7 +60,7 @@ comment on function remem._session_scores(remem._query, bigint[]) is 'BM25 of wh
 -- A signal to four places. By way of whole numbers: float8 to numeric goes through text, for each of a hundred signals.
 create or replace function remem._rounded(signal float8) returns numeric
 language sql immutable parallel safe
-return (signal * 10000)::bigint * 0.0001;
+return case when signal between -1e12::float8 and 1e12::float8 then (signal * 10000)::bigint * 0.0001 else round(signal::numeric, 4) end;
 comment on function remem._rounded(float8) is 'A signal to four decimal places.';
 
 -- The best k candidates with score and signals: gated by relevance, equal texts once, the wanted kind if any has it.

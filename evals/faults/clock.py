@@ -90,6 +90,10 @@ def _shift(dsn: str, seconds: int) -> None:
                 for name in names
             )
             conn.execute(sql.SQL("update remem.{} set {}").format(sql.Identifier(table), moves))
+        # A memory's fields stand in its filter document, too.
+        conn.execute(
+            "update remem.memory set attrs = jsonb_set(attrs, '{created_at}', to_jsonb(created_at))"
+        )
 
 
 def _versions(cluster: Cluster, move: Any, outcome: Outcome) -> None:

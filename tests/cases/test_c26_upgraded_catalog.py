@@ -38,4 +38,4 @@ def test_a_dump_of_an_upgraded_database_is_that_of_a_fresh_one(
     assert report.previous_version == landed.name.removesuffix(".sql.gz")
     upgraded, fresh = bodies(dump(server, bare_database)), bodies(dump(server, db_dsn))
     assert upgraded == fresh
-    assert (before != fresh) == (report.applied != ())
+    assert before != fresh or not report.applied

@@ -48,7 +48,7 @@ def test_a_kind_of_few_rows_is_not_crowded_out(talk: Connection, mode: str) -> N
 @pytest.mark.parametrize("arm", ["vector", "lexical"])
 def test_the_shards_share_the_limit_of_an_arm(talk: Connection, arm: str, k: int) -> None:
     document = explain(talk, "w", QUERY, k=k, arms=[arm], shard_by="kind")
-    rows = max(24, 2 * k)
+    rows = max(16, 2 * k)
     found = document["arms"][arm]["found"]
     # Two decisions, one fact, and a third of the rows in talk: no kind has more than its share.
     assert found == min(80, -(-rows // 3)) + 3 - (arm == "lexical")

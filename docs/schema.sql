@@ -698,7 +698,7 @@ CREATE FUNCTION remem._analyser_version() RETURNS integer LANGUAGE sql IMMUTABLE
 
 CREATE FUNCTION remem._arm_attribute(query remem._query, n integer) RETURNS TABLE(memory_no bigint, score double precision) LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
-CREATE FUNCTION remem._arm_lexical(query remem._query, n integer, budget integer, OUT memory_nos bigint[], OUT scores double precision[], OUT matched double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_nestloop TO 'off';
+CREATE FUNCTION remem._arm_lexical(query remem._query, n integer, budget integer, OUT memory_nos bigint[], OUT scores double precision[], OUT matched double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_nestloop TO 'off' SET enable_sort TO 'off';
 
 CREATE FUNCTION remem._arm_lexical_at(query remem._query, n integer, budget integer, OUT memory_nos bigint[], OUT scores double precision[], OUT matched double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_nestloop TO 'off';
 
@@ -710,7 +710,7 @@ CREATE FUNCTION remem._arm_rows(k integer) RETURNS integer LANGUAGE sql IMMUTABL
 
 CREATE FUNCTION remem._arm_states(arms jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._arm_vector(workspace text, space_no integer, query real[], n integer, exact boolean, allowed bigint[], row_filter jsonpath, check_validity boolean, OUT memory_nos bigint[], OUT cosines double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET "hnsw.iterative_scan" TO 'strict_order' SET "hnsw.ef_search" TO '60' SET enable_sort TO 'off';
+CREATE FUNCTION remem._arm_vector(workspace text, space_no integer, query real[], n integer, exact boolean, allowed bigint[], row_filter jsonpath, check_validity boolean, OUT memory_nos bigint[], OUT cosines double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._arm_vector_at(query remem._query, n integer, OUT memory_nos bigint[], OUT scores double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET "hnsw.iterative_scan" TO 'strict_order' SET "hnsw.ef_search" TO '80';
 
@@ -840,7 +840,7 @@ CREATE FUNCTION remem._context_owners(context jsonb) RETURNS text[] LANGUAGE sql
 
 CREATE FUNCTION remem._correct(workspace text, body text, memory_id uuid, ref text, reason text, changes jsonb, embedding real[], space text) RETURNS remem.memory_ref LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET "TimeZone" TO 'UTC' SET "DateStyle" TO 'ISO, MDY' SET extra_float_digits TO '1';
 
-CREATE FUNCTION remem._cosines(workspace text, space_no integer, query real[], memory_nos bigint[]) RETURNS double precision[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._cosines(workspace text, space_no integer, query real[], memory_nos bigint[]) RETURNS double precision[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
 CREATE FUNCTION remem._cosines_at(query remem._query, memory_nos bigint[]) RETURNS double precision[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1254,7 +1254,13 @@ CREATE FUNCTION remem._words(folded text) RETURNS text LANGUAGE plpgsql IMMUTABL
 
 CREATE FUNCTION remem._names_of(title text, summary text, body text, speaker text, subject text, topic_key text, attribute text, tags text[], aliases text[], entities text[]) RETURNS TABLE(name text, given boolean) LANGUAGE sql STABLE ROWS 8 PARALLEL SAFE;
 
+CREATE FUNCTION remem._nearest_by_index(workspace text, space_no integer, query public.halfvec, n integer, OUT memory_nos bigint[], OUT cosines double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET "hnsw.iterative_scan" TO 'strict_order' SET "hnsw.ef_search" TO '40' SET enable_sort TO 'off';
+
+CREATE FUNCTION remem._nearest_of_all(workspace text, space_no integer, query public.halfvec, n integer, OUT memory_nos bigint[], OUT cosines double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_incremental_sort TO 'off';
+
 CREATE FUNCTION remem._nearest_of_topic(context remem._plan_context, topic_no bigint, evidence remem._memory_evidence[], rivals bigint[], OUT cosine double precision, OUT shared integer, OUT joined double precision) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
+
+CREATE FUNCTION remem._nearest_passing(workspace text, space_no integer, query public.halfvec, n integer, exact boolean, allowed bigint[], row_filter jsonpath, check_validity boolean, OUT memory_nos bigint[], OUT cosines double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET "hnsw.iterative_scan" TO 'strict_order' SET "hnsw.ef_search" TO '40' SET enable_sort TO 'off';
 
 CREATE FUNCTION remem._next_entries(workspace text, space_no integer, n integer, OUT kinds text[], OUT sources text[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off';
 
@@ -1451,6 +1457,8 @@ CREATE FUNCTION remem._revoke_all(kind text, name text, owner oid, acl aclitem[]
 
 CREATE FUNCTION remem._revoke_relation(relation regclass) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
+CREATE FUNCTION remem._rounded(signal double precision) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
 CREATE FUNCTION remem._route(workspace text, kind text) RETURNS remem.route LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._row_filter(workspace text, options jsonb) RETURNS jsonpath LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
@@ -1614,6 +1622,8 @@ CREATE FUNCTION remem._words_are_counted(documents bigint, counted bigint) RETUR
 CREATE FUNCTION remem._workspace_tables() RETURNS SETOF name LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._worth(importance real, confidence real, pinned boolean, scope text, freshness text, age double precision) RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION remem._write_space_functions() RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._xml_line(text text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 

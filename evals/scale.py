@@ -176,7 +176,7 @@ def _slow(bench: Bench, questions: Sequence[Question]) -> dict[str, Any]:
     known = bench.cases()
     found: dict[str, Any] = {}
     for name in ("hybrid", "hybrid_indexed", "words"):
-        # Each beside recall alone: what reads every vector leaves the processor's caches cold for all.
+        # Each beside recall alone: what reads every vector leaves the caches cold for all.
         with bench.session() as conn:
             taken = interleaved([(n, conn, known[n]) for n in (name, "recall")], questions)
         found |= {name: times(taken[name]), f"beside_{name}": times(taken["recall"])}

@@ -240,6 +240,10 @@ begin
   if cardinality(v_nos) > 0 then
     v_count := remem._claim(workspace, space_no, array_fill('memory'::text, array[cardinality(v_nos)]), v_nos::text[], claim_id, run_id,
       lease_until, taken);
+    -- Another job may have claimed, embedded and stored one of them since this one began to look.
+    execute format('delete from remem.embedding_claim c using remem.embedding_%s e where c.workspace = $1 and c.claim_id = $2'
+      ' and c.kind = ''memory'' and e.workspace = $1 and e.memory_no = case when c.kind = ''memory'' then c.source::bigint end', space_no)
+    using workspace, claim_id;
     -- One of those that claim first makes the row, and the others do not wait for it.
     if not exists (select from remem.embedding_cursor c
         where c.workspace = _claim_memories.workspace and c.space_no = _claim_memories.space_no)

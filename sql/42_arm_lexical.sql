@@ -19,9 +19,9 @@ set enable_nestloop = off  -- no estimate sees how many rows there are; what is 
 set enable_sort = off  -- but for the best of the end
 as $$
 declare
-  c_first constant int := 1500;        -- postings of the first look
+  c_first constant int := 900;         -- postings of the first look
   c_common constant float8 := 0.05;    -- share of the memories above which a word is common
-  c_likely constant float8 := 0.7;     -- share of their idfs that such words are taken to add at most
+  c_likely constant float8 := 0.85;    -- share of their idfs that such words are taken to add at most
   c_resolved constant int := 200000;   -- rows of a filter that the newest postings did not meet
   -- Out of the record once, and as float8: a literal times a smallint would be reckoned in numeric.
   v_workspace text := query.workspace;

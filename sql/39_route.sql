@@ -87,57 +87,83 @@ comment on function remem.route_of(text, text, jsonb) is
 
 -- Rows of a kind that stand for it, at most 100: pinned or important ones; where there are none, the kind's own, of more
 -- than a hundred the newest among the workspace's latest 2,000, if there are any; then those of the fallback pools.
+-- The GIN index is the one that a path can be looked up in: a plan that is kept does not see how many rows a workspace has,
+-- so its column is hidden from the others, and the path names the workspace.
 create or replace function remem._pool(query remem._query, route remem.route) returns bigint[]
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 as $$
 declare
   c_most constant int := 100;
-  c_latest constant text := '(select * from (select * from remem.memory l where l.workspace = $1 order by l.memory_no desc limit 2000) x where x.attrs @@ %L)';
-  c_all constant text := '(select * from remem.memory x where x.workspace = $1 and x.attrs @@ %L)';
-  c_important constant text := '(select * from remem.memory x where x.workspace = $1 and x.attrs @@ %L order by x.importance desc, x.memory_no desc)';
+  v_workspace text := query.workspace;
+  v_allowed bigint[] := query.allowed;
+  v_filter jsonpath := query.row_filter;
   v_kind text;
-  v_path text;
+  v_path jsonpath;
   v_rows bigint[];
+  v_latest bigint[];
 begin
   foreach v_kind in array array[route.pool] || route.fallback_pools loop
-    v_path := format('$.workspace == %s && $.kind == %s', to_jsonb(query.workspace), to_jsonb(v_kind));
-    v_rows := remem._pool_rows(query, format(c_important, v_path || ' && $.important == true'), c_most);
-    if v_rows is null then
-      v_rows := remem._pool_rows(query, format(c_all, v_path), c_most);
-      if cardinality(v_rows) = c_most then
-        v_rows := coalesce(remem._pool_rows(query, format(c_latest, v_path), c_most), v_rows);
+    v_path := format('$.workspace == %s && $.kind == %s && $.important == true', to_jsonb(v_workspace), to_jsonb(v_kind));
+    v_rows := array(
+      select m.memory_no from remem.memory m
+      where m.attrs @@ v_path and m.workspace || '' = v_workspace and m.superseded_at is null and m.forgotten_at is null
+        and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())
+        and (v_allowed is null or m.memory_no = any (v_allowed)) and (v_filter is null or m.attrs @@ v_filter)
+      order by m.importance desc, m.memory_no desc limit c_most);
+    if cardinality(v_rows) > 0 then
+      return v_rows;
+    end if;
+    v_path := format('$.workspace == %s && $.kind == %s', to_jsonb(v_workspace), to_jsonb(v_kind));
+    v_rows := array(
+      select m.memory_no from remem.memory m
+      where m.attrs @@ v_path and m.workspace || '' = v_workspace and m.superseded_at is null and m.forgotten_at is null
+        and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())
+        and (v_allowed is null or m.memory_no = any (v_allowed)) and (v_filter is null or m.attrs @@ v_filter)
+      limit c_most);
+    if cardinality(v_rows) = c_most then
+      v_latest := remem._latest_of(query, v_path, c_most);
+      if cardinality(v_latest) > 0 then
+        v_rows := v_latest;
       end if;
     end if;
-    if v_rows is not null then
+    if cardinality(v_rows) > 0 then
       return v_rows;
     end if;
   end loop;
   return '{}';
-end
-$$;
-comment on function remem._pool(remem._query, remem.route) is 'The relevance pool of a routed kind.';
-
--- EXECUTE: the plan depends on the kind, a cached one would forget the GIN index; and with a limit a planner would rather
--- read the table from its beginning.
-create or replace function remem._pool_rows(query remem._query, source text, most int) returns bigint[]
-language plpgsql stable
-set search_path = pg_catalog, remem, pg_temp
-set enable_seqscan = off
-as $$
-declare
-  v_rows bigint[];
-begin
-  execute format('select array_agg(s.memory_no) from (select m.memory_no from %s m where m.superseded_at is null and m.forgotten_at is null'
-    ' and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())'
-    ' and ($2 is null or m.memory_no = any ($2)) and ($3 is null or m.attrs @@ $3) limit %s) s', source, most)
-  into v_rows using query.workspace, query.allowed, query.row_filter;
-  return v_rows;
 exception when feature_not_supported then
   perform remem._refuse_filter(sqlerrm);
 end
 $$;
-comment on function remem._pool_rows(remem._query, text, int) is 'Live rows of a source of the relevance pool; null when there are none.';
+comment on function remem._pool(remem._query, remem.route) is 'The relevance pool of a routed kind.';
+
+-- Those that match a path among the workspace's latest 2,000 rows, read from the end of its key.
+create or replace function remem._latest_of(query remem._query, path jsonpath, most int) returns bigint[]
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+declare
+  v_workspace text := query.workspace;
+  v_allowed bigint[] := query.allowed;
+  v_filter jsonpath := query.row_filter;
+begin
+  return array(
+    select m.memory_no
+    from (select * from remem.memory l where l.workspace = v_workspace order by l.workspace desc, l.memory_no desc limit 2000) m
+    where m.attrs @@ path and m.superseded_at is null and m.forgotten_at is null
+      and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())
+      and (v_allowed is null or m.memory_no = any (v_allowed)) and (v_filter is null or m.attrs @@ v_filter)
+    limit most);
+end
+$$;
+comment on function remem._latest_of(remem._query, jsonpath, int) is 'Rows that match a path among the latest of a workspace.';
 
 -- Whether the pool answers by itself: k of its rows are relevant to this query (at least half, or what the caller demands).
 create or replace function remem._pool_satisfies(query remem._query, space remem.embedding_space, pool bigint[], min_relevance float8, k int)

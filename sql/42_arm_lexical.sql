@@ -16,7 +16,6 @@ language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_nestloop = off  -- no estimate sees how many rows there are; what is meant as probes is lateral
-set enable_sort = off  -- but for the best of the end
 as $$
 declare
   c_first constant int := 900;         -- postings of the first look

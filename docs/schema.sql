@@ -698,7 +698,7 @@ CREATE FUNCTION remem._analyser_version() RETURNS integer LANGUAGE sql IMMUTABLE
 
 CREATE FUNCTION remem._arm_attribute(query remem._query, n integer) RETURNS TABLE(memory_no bigint, score double precision) LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
-CREATE FUNCTION remem._arm_lexical(query remem._query, n integer, budget integer, OUT memory_nos bigint[], OUT scores double precision[], OUT matched double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_nestloop TO 'off' SET enable_sort TO 'off';
+CREATE FUNCTION remem._arm_lexical(query remem._query, n integer, budget integer, OUT memory_nos bigint[], OUT scores double precision[], OUT matched double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_nestloop TO 'off';
 
 CREATE FUNCTION remem._arm_lexical_at(query remem._query, n integer, budget integer, OUT memory_nos bigint[], OUT scores double precision[], OUT matched double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_nestloop TO 'off';
 
@@ -1168,6 +1168,8 @@ CREATE FUNCTION remem._language_dictionaries(language text) RETURNS regdictionar
 
 CREATE FUNCTION remem._last_at(workspace text, at timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
+CREATE FUNCTION remem._latest_of(query remem._query, path jsonpath, most integer) RETURNS bigint[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_seqscan TO 'off' SET enable_bitmapscan TO 'off' SET enable_sort TO 'off';
+
 CREATE FUNCTION remem._levels(demand text) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._lexeme_limit() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
@@ -1316,9 +1318,7 @@ CREATE FUNCTION remem._planned_arms(arms text[], given remem._arm_result[]) RETU
 
 CREATE FUNCTION remem._planner_word(argument text, value text, language text) RETURNS text LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._pool(query remem._query, route remem.route) RETURNS bigint[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
-
-CREATE FUNCTION remem._pool_rows(query remem._query, source text, most integer) RETURNS bigint[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_seqscan TO 'off';
+CREATE FUNCTION remem._pool(query remem._query, route remem.route) RETURNS bigint[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_seqscan TO 'off';
 
 CREATE FUNCTION remem._pool_satisfies(query remem._query, space remem.embedding_space, pool bigint[], min_relevance double precision, k integer) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 

@@ -1,6 +1,8 @@
 -- Runs before everything else: what this installation stands on, refused with the next step.
 do $$
 begin
+  -- Nobody registers a space meanwhile: its functions are written here and there. Taken before any table is locked.
+  perform pg_advisory_xact_lock(7284, 1);
   if current_setting('server_encoding') <> 'UTF8' then
     raise exception using errcode = 'RM001', message = 'invalid argument',
       detail = json_build_object('argument', 'server_encoding', 'value', current_setting('server_encoding'))::text,

@@ -74,6 +74,7 @@ comment on function remem._nearest_passing(text, int, @extschema:vector@.halfvec
 -- The statements that every call needs, in functions with a branch for the table of each space: so a session plans them once
 -- (.2 ms of the 2 that a recall takes in a small workspace). Written here, at every install, and when a space is registered.
 -- A space that has no branch, as one that was restored beside the extension, is asked by the same statement planned anew.
+-- The caller holds the lock of register_space, as every install does (00_guard): two writers at once would fail.
 create or replace function remem._write_space_functions() returns void
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
@@ -88,7 +89,6 @@ declare
     ' left join remem.embedding_%1$s e on e.workspace = $1 and e.memory_no = w.memory_no';
   v_spaces int[];
 begin
-  perform pg_advisory_xact_lock(7284, 1);  -- one writer at a time, see register_space
   perform '[1]'::@extschema:vector@.vector;  -- loads the library, which brings the settings below
   v_spaces := array(select s.space_no from remem.embedding_space s order by 1);
   execute 'create or replace function remem._nearest_by_index(workspace text, space_no int, query @extschema:vector@.halfvec, n int,'

@@ -15,7 +15,7 @@ set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  c_best constant int := 5;         -- rows whose neighbours join
+  c_best constant int := 4;         -- rows whose neighbours join
   c_near constant float8 := 0.7;    -- of the best one's score, that theirs has to reach
   v_workspace text := query.workspace;
   v_result remem._arm_result;

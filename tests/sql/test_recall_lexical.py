@@ -150,6 +150,23 @@ def test_what_a_bounded_search_returns_has_its_complete_score(
             assert score == pytest.approx(expected[number], abs=1e-6)
 
 
+def test_common_words_bring_up_the_rows_that_they_would(db: Connection) -> None:
+    """They are looked up for a part of the rows only: of the best, none is missing or short."""
+    random = Random(7)
+    documents = [
+        ["rare"] * (random.choice([1, 4]) if n % 8 == 0 else 0)
+        + [w for w in ("often", "usual") if random.random() < 0.4]
+        + ["filler"] * random.randint(1, 30)
+        for n in range(4000)
+    ]  # fmt: skip
+    load(db, documents)
+    expected = bm25(documents, ["rare", "often", "usual"])
+    found = arm(db, "rare often usual", n=16, budget=10000)
+    assert found.scores == pytest.approx(sorted(expected.values(), reverse=True)[:16], abs=1e-6)
+    for number, score in zip(found.memory_nos, found.scores, strict=True):
+        assert score == pytest.approx(expected[number], abs=1e-6)
+
+
 @pytest.mark.parametrize("budget", [1, 10, 100, 1000])
 def test_a_bounded_search_returns_n_rows_when_n_match(
     db: Connection, corpus: list[list[str]], budget: int

@@ -282,3 +282,49 @@ def test_a_space_that_is_dropped_meanwhile_disturbs_nobody(
         assert value(other, "select count(*) from remem.embedding_space") == 2
         assert value(db, "select remem.drop_space('minilm')") == "dropped"
         assert other.execute(f"select * from remem.{look}".encode()).fetchall()
+
+
+FUNCTIONS = ("_nearest_by_index", "_nearest_of_all", "_cosines")
+
+
+def body(db: Connection, function: str) -> str:
+    return str(
+        value(db, "select pg_get_functiondef(format('remem.%%I', %s::text)::regproc)", [function])
+    )
+
+
+def test_a_new_space_has_its_statements_in_the_functions_of_the_spaces(db: Connection) -> None:
+    number = register(db)[0]
+    for function in FUNCTIONS:
+        for space_no in (1, number):
+            assert f"when {space_no} then" in body(db, function)
+            assert f"remem.embedding_{space_no} e" in body(db, function)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_space_without_its_statements_answers_alike(db: Connection, exact: bool) -> None:
+    """As one that was restored beside the extension, whose functions come from its script."""
+    number = register(db)[0]
+    db.execute("select remem.activate_space('minilm')")
+    for n in range(40):
+        remember(db, "w", f"memory {n}", ref=f"r{n}", embedding=[1, n, 40 - n], space="minilm")
+    db.execute("select remem._require_space_index(remem._space(%s))", [number])
+
+    def answers() -> list[Any]:
+        return db.execute(
+            "select a.memory_nos, a.cosines,"
+            " remem._cosines('w', %(space)s::int, %(query)s::real[], array[3, 999, 1])"
+            " from remem._arm_vector('w', %(space)s::int, %(query)s::real[], 5, %(exact)s,"
+            " null, null, false) a",
+            {"space": int(number), "query": [1.0, 7.0, 30.0], "exact": exact},
+        ).fetchall()
+
+    before = answers()
+    for function in FUNCTIONS:
+        lines = body(db, function).splitlines()
+        db.execute("\n".join(line for line in lines if f"when {number} then" not in line).encode())
+        assert f"remem.embedding_{number} e" not in body(db, function)
+    assert answers() == before
+    assert before[0][2][1] is None
+    db.execute("select remem._write_space_functions()")
+    assert answers() == before

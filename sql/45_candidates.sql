@@ -15,7 +15,6 @@ set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  c_best constant int := 4;         -- rows whose neighbours join
   c_near constant float8 := 0.7;    -- of the best one's score, that theirs has to reach
   v_workspace text := query.workspace;
   v_result remem._arm_result;
@@ -25,6 +24,7 @@ declare
   v_words int;
   v_scored int;
   v_near int;
+  v_best int;                       -- rows whose neighbours join: a quarter of what an arm is asked for
   v_more record;
   v_cosines float8[];
   v_out bigint[];
@@ -35,6 +35,7 @@ begin
     else v_keep := v_keep || v_result.memory_nos;
     end if;
   end loop;
+  v_best := greatest(4, cardinality(v_vector.memory_nos) / 4, cardinality(v_lexical.memory_nos) / 4);
   -- In this order: found by words alone, by both, by vectors alone, by neither. So what is not known yet lies at the
   -- ends: the cosines of the first and the last part, the words' scores of the last two.
   with found as materialized (
@@ -48,7 +49,7 @@ begin
       from (
         select f.memory_no, remem._base_score(coalesce(f.cosine, v_vector.scores[cardinality(v_vector.scores)]), v_vector.scores[1],
           coalesce(f.score, 0), v_lexical.scores[1], vector_weight) as base
-        from found f order by 2 desc, f.memory_no limit c_best) g) b
+        from found f order by 2 desc, f.memory_no limit v_best) g) b
     join remem.memory t on t.workspace = v_workspace and t.memory_no = b.memory_no and b.base >= c_near * b.best
     -- offset 0 keeps it a lookup per turn by memory_session_idx, also in tables that were never analysed.
     cross join lateral (

@@ -1258,7 +1258,7 @@ CREATE FUNCTION remem._names_of(title text, summary text, body text, speaker tex
 
 CREATE FUNCTION remem._nearest_by_index(workspace text, space_no integer, query public.halfvec, n integer, OUT memory_nos bigint[], OUT cosines double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET "hnsw.iterative_scan" TO 'strict_order' SET "hnsw.ef_search" TO '40' SET enable_sort TO 'off';
 
-CREATE FUNCTION remem._nearest_of_all(workspace text, space_no integer, query public.halfvec, n integer, OUT memory_nos bigint[], OUT cosines double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_incremental_sort TO 'off';
+CREATE FUNCTION remem._nearest_of_all(workspace text, space_no integer, query public.halfvec, n integer, OUT memory_nos bigint[], OUT cosines double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_seqscan TO 'off';
 
 CREATE FUNCTION remem._nearest_of_topic(context remem._plan_context, topic_no bigint, evidence remem._memory_evidence[], rivals bigint[], OUT cosine double precision, OUT shared integer, OUT joined double precision) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 

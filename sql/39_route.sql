@@ -88,7 +88,7 @@ comment on function remem.route_of(text, text, jsonb) is
 -- Rows of a kind that stand for it, at most 100: pinned or important ones; where there are none, the kind's own, of more
 -- than a hundred the newest among the workspace's latest 2,000, if there are any; then those of the fallback pools.
 -- The GIN index is the one that a path can be looked up in: a plan that is kept does not see how many rows a workspace has,
--- so its column is hidden from the others, and the path names the workspace.
+-- and one of a young table takes a partial index for tiny. So columns are hidden from the others; the path names the workspace.
 create or replace function remem._pool(query remem._query, route remem.route) returns bigint[]
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
@@ -109,7 +109,7 @@ begin
     v_path := format('$.workspace == %s && $.kind == %s && $.important == true', to_jsonb(v_workspace), to_jsonb(v_kind));
     v_rows := array(
       select m.memory_no from remem.memory m
-      where m.attrs @@ v_path and m.workspace || '' = v_workspace and m.superseded_at is null and m.forgotten_at is null
+      where m.attrs @@ v_path and m.workspace || '' = v_workspace and coalesce(m.superseded_at, m.forgotten_at) is null
         and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())
         and (v_allowed is null or m.memory_no = any (v_allowed)) and (v_filter is null or m.attrs @@ v_filter)
       order by m.importance desc, m.memory_no desc limit c_most);
@@ -119,7 +119,7 @@ begin
     v_path := format('$.workspace == %s && $.kind == %s', to_jsonb(v_workspace), to_jsonb(v_kind));
     v_rows := array(
       select m.memory_no from remem.memory m
-      where m.attrs @@ v_path and m.workspace || '' = v_workspace and m.superseded_at is null and m.forgotten_at is null
+      where m.attrs @@ v_path and m.workspace || '' = v_workspace and coalesce(m.superseded_at, m.forgotten_at) is null
         and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())
         and (v_allowed is null or m.memory_no = any (v_allowed)) and (v_filter is null or m.attrs @@ v_filter)
       limit c_most);

@@ -145,18 +145,23 @@ begin
     select u.unit, u.score from remem._session_scores(query, array(select distinct c.unit from candidate c)) s
     cross join lateral unnest(s.sessions, s.scores) u (unit, score)
     where v_words_known
+  ), aux as (
+    select a.memory_no, sum((v_aux ->> a.arm)::float8 * a.share) as bonus
+    from unnest(aux_arms, aux_nos, aux_shares) a (arm, memory_no, share)
+    where v_aux is not null group by a.memory_no
   ), context as (
-    select c.*, u.score as unit_score,
+    select c.*, u.score as unit_score, x.bonus,
       -- A memory that stands alone is taken to be surrounded by half as much as it holds itself.
       case when c.session_no is null then c.base else coalesce(sum(c.base) over near, 0) end as near,
       case when c.session_no is null then c.base else coalesce(sum(c.base) over wide, 0) end as around
     from candidate c
     left join unit u on u.unit = c.unit
+    left join aux x on x.memory_no = c.memory_no
     window near as (partition by c.session_no order by c.turn_no range between 1 preceding and 1 following exclude current row),
       wide as (partition by c.session_no order by c.turn_no range between 2 preceding and 2 following exclude current row)
   ), about as (
     -- A turn is about who speaks; what stands alone, about whom it names.
-    select c.memory_no, c.fingerprint, c.kind, c.cosine, c.score, c.vector_rank, c.lexical_rank, c.lexical_relevance, c.base, c.near,
+    select c.memory_no, c.fingerprint, c.kind, c.cosine, c.score, c.vector_rank, c.lexical_rank, c.lexical_relevance, c.base, c.near, c.bonus,
       case when c.session_no is null then c.near else c.around - c.near end as wide, c.length_share, c.topic_named, c.in_time, c.trust, c.worth,
       1 - (1 - c.vector_relevance) * (1 - c.lexical_relevance) as relevance,
       case when c.session_no = any (v_session_nos) then 1
@@ -175,9 +180,7 @@ begin
         else a.base + v_neighbour * a.near + v_neighbour2 * a.wide + v_session * a.session_share + v_length * a.length_share
           + case when a.speaker_named then v_speaker else 0 end + case when a.topic_named then v_topic else 0 end
           + case when a.in_time then v_time else 0 end
-      end + case when v_aux is null then 0 else coalesce((
-        select sum((v_aux ->> x.arm)::float8 * x.share) from unnest(aux_arms, aux_nos, aux_shares) x (arm, memory_no, share)
-        where x.memory_no = a.memory_no), 0) end)
+      end + coalesce(a.bonus, 0))
       * (1 - v_trust * (1 - coalesce(a.trust, 1))) * (1 + v_rank * (a.worth - 1)) as total
     from about a
   ), best as (

@@ -45,6 +45,21 @@ def test_pinned_memories_of_the_kind_join_and_the_kind_stands_in_for_them(db: Co
     assert explain(db, "w", "alpha")["pool"]["note"] == "none"
 
 
+@pytest.mark.covers("ME11")
+def test_a_pool_is_looked_up_in_a_table_that_was_never_analysed(db: Connection) -> None:
+    remember_many(db, "large", [{"body": f"note {n}"} for n in range(3000)])
+    remember(db, "w", "we chose Postgres")
+    blocks = []
+    for _ in range(7):
+        ((plan,),) = db.execute(
+            "explain (analyze, buffers, format json) select remem._pool("
+            '  jsonb_populate_record(null::remem._query, \'{"workspace": "w"}\'),'
+            "  remem._route('w', 'decision'))"
+        ).fetchall()
+        blocks.append(plan[0]["Plan"]["Shared Hit Blocks"])
+    assert max(blocks[1:]) < 1500  # every live row of all workspaces: at least one each
+
+
 @pytest.mark.covers("ME11", "ME12")
 def test_a_pool_without_pinned_rows_takes_the_newest_of_the_kind(db: Connection) -> None:
     notes: list[dict[str, Any]] = [

@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from tests.support.memories import (
     Connection,
@@ -328,3 +329,26 @@ def test_a_space_without_its_statements_answers_alike(db: Connection, exact: boo
     assert before[0][2][1] is None
     db.execute("select remem._write_space_functions()")
     assert answers() == before
+
+
+def test_a_small_workspace_beside_a_large_one_is_compared_by_its_own_rows(db: Connection) -> None:
+    """Few workspaces, one of which has nearly all rows: a plan for any of them would read them."""
+    number = int(register(db, dimensions=384)[0])
+    for workspace, first, rows in (("tiny", 1, 20), ("small", 100, 20), ("large", 1000, 9000)):
+        db.execute(
+            sql.SQL(
+                "insert into remem.{} select %s, %s + g,"
+                " ('[' || repeat('1,', 383) || '1]')::halfvec from generate_series(1, %s) g"
+            ).format(sql.Identifier(f"embedding_{number}")),
+            [workspace, first, rows],
+        )
+    db.execute(sql.SQL("vacuum analyze remem.{}").format(sql.Identifier(f"embedding_{number}")))
+    blocks = []
+    for _ in range(7):
+        ((plan,),) = db.execute(
+            "explain (analyze, buffers, format json) select remem._nearest_of_all("
+            " 'tiny', %s, ('[' || repeat('2,', 383) || '1]')::halfvec, 5)",
+            [number],
+        ).fetchall()
+        blocks.append(plan[0]["Plan"]["Shared Hit Blocks"])
+    assert max(blocks[1:]) < 50  # the first call reads catalogs; the table has a thousand pages

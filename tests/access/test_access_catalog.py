@@ -100,7 +100,7 @@ def test_volatility_says_whether_a_function_writes(installed: Connection) -> Non
     statement = re.compile(
         r"\b(insert\s+into|delete\s+from|update\s+remem|lock\s+table|for\s+update|nextval"
         r"|for\s+no\s+key\s+update|for\s+(?:key\s+)?share|create\s+table"
-        r"|execute\s+format\('(?:create|drop)\s+(?:index|table)"
+        r"|execute\s+format\('(?:create|drop)\s+(?:index|table)|execute\s+'create\s+or\s+replace"
         r"|revoke\s+all|pg_advisory_xact_lock)"
     )
     writers = {name for name, text in dynamic.items() if statement.search(text)}

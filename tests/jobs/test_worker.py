@@ -185,10 +185,13 @@ def test_workers_killed_at_random_leave_one_true_vector_for_each_memory(
         old.remember(f"more {turn}, while it worked", ref=f"m{turn}")
         child.send_signal(signal.SIGKILL)
         child.wait()
-    # until the leases of the dead have ended
+    # until the leases of the dead have ended, also of one that died after the switch
+    held = "select count(*) from remem.embedding_claim where state = 'claimed'"
     until(
         lambda: (
-            Worker(new, poll=0.1, lease=0.4).run(once=True).claimed == 0 and current(su) == "new"
+            Worker(new, poll=0.1, lease=0.4).run(once=True).claimed == 0
+            and current(su) == "new"
+            and value(su, held) == 0
         )
     )
     model, vectors = Shares("new", 1), stored(su, "new")

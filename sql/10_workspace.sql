@@ -1,5 +1,17 @@
 -- Workspaces: the tenant boundary, with the language and the embedding space of its memories.
 
+-- The workspace as a number, where a key is compared so often that text would be slow: in postings. Eight bytes of a
+-- digest that nobody can aim at; that no two workspaces have the same is a constraint.
+create or replace function remem._workspace_key(workspace text) returns bigint
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, remem, pg_temp
+as $$
+begin
+  return ('x' || encode(substr(sha256(convert_to(workspace, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint;
+end
+$$;
+comment on function remem._workspace_key(text) is 'The number of a workspace in the keys of postings.';
+
 -- What decides the lexemes of a text: language, our rules, and the server's stemmers.
 create or replace function remem._analyser_name(language text) returns text
 language plpgsql stable parallel safe
@@ -63,10 +75,13 @@ begin
       perform remem._raise('RM202', '{"problem": "the rows of the installation are missing"}',
         'Drop the extension (or the schema) remem and install again, or restore the dump with its rows');
     end if;
-    insert into remem.workspace (workspace, language, analyser, space_no)
-    values (_ensure_workspace.workspace, _ensure_workspace.language, remem._analyser_name(language), v_space_no)
-    on conflict on constraint workspace_pkey do nothing;
+    insert into remem.workspace (workspace, workspace_key, language, analyser, space_no)
+    values (_ensure_workspace.workspace, remem._workspace_key(workspace), _ensure_workspace.language, remem._analyser_name(language), v_space_no)
+    on conflict do nothing;
     select w.* into v_row from remem.workspace w where w.workspace = _ensure_workspace.workspace;
+    if not found then  -- its number is another one's: nobody will ever see this
+      perform remem._raise('RM102', jsonb_build_object('argument', 'workspace', 'got', workspace), 'Take another name for the workspace');
+    end if;
   end if;
   return v_row;
 end

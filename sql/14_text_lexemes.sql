@@ -22,6 +22,13 @@ $body$;
 comment on function remem._lexeme_limit() is
   'How many words, how many bigrams and how many identifiers of one text are analysed.';
 
+-- A lexeme as a number, as postings hold it. The body is bound when it is created and inlined where it is used. The number
+-- is the same on every server of one byte order; a dump that moves to the other needs rebuild_postings.
+create or replace function remem._word(lexeme text) returns bigint
+language sql immutable parallel safe
+return hashtextextended(lexeme collate "C", 0);
+comment on function remem._word(text) is 'The number of a lexeme in postings.';
+
 -- Letters, numbers and marks of Han, kana, bopomofo, Hangul, Thai, Lao, Khmer and Myanmar.
 create or replace function remem._chars_unspaced() returns text
 language sql immutable parallel safe set search_path = pg_catalog, remem, pg_temp

@@ -67,19 +67,20 @@ comment on function remem._lock_names(text, text[], bytea[]) is 'Takes refs and 
 
 -- The postings of live rows to be written. Called for new rows and for rows that come back.
 create or replace function remem._add_postings(workspace text, items remem._prepared_item[], memory_nos bigint[],
-  session_nos int[], turn_nos int[]) returns void
+  session_nos int[]) returns void
 language sql volatile
 set search_path = pg_catalog, remem, pg_temp
 as $$
-  insert into remem.posting (workspace, lexeme, memory_no, session_no, turn_no, doc_len, tf)
-  select _add_postings.workspace, l.lexeme collate "C" as lexeme, p.memory_no, p.session_no, p.turn_no, least(p.doc_len, 32767), least(l.tf, 32767)
-  from unnest(items, memory_nos, session_nos, turn_nos)
-    p (item_no, item, attrs, fingerprint, content_hash, lexemes, tfs, doc_len, memory_no, session_no, turn_no)
+  insert into remem.posting (workspace_key, word, memory_no, session_no, doc_len, tf)
+  select distinct on (word, p.memory_no) remem._workspace_key(_add_postings.workspace), remem._word(l.lexeme) as word, p.memory_no, p.session_no,
+    least(p.doc_len, 32767), least(l.tf, 32767)
+  from unnest(items, memory_nos, session_nos)
+    p (item_no, item, attrs, fingerprint, content_hash, lexemes, tfs, doc_len, memory_no, session_no)
   cross join lateral unnest(p.lexemes, p.tfs) l (lexeme, tf)
   -- In the order of the index, whose leaves are then each visited once.
-  order by lexeme, p.memory_no
+  order by word, p.memory_no
 $$;
-comment on function remem._add_postings(text, remem._prepared_item[], bigint[], int[], int[]) is 'Writes the inverted index of new rows.';
+comment on function remem._add_postings(text, remem._prepared_item[], bigint[], int[]) is 'Writes the inverted index of new rows.';
 
 -- Takes out the postings of rows, found by the words that each row says it has; `keep` leaves them in the past twin.
 create or replace function remem._drop_postings(workspace text, memory_nos bigint[], keep boolean) returns void
@@ -89,13 +90,15 @@ set enable_hashjoin = off  -- each is looked up by the primary key, whatever the
 set enable_mergejoin = off
 set enable_seqscan = off
 as $$
+declare
+  v_key bigint := remem._workspace_key(workspace);
 begin
   with gone as (
     delete from remem.posting p where p.ctid = any (array(
       select x.ctid from remem.memory m
       cross join lateral unnest(m.lexemes) l (lexeme)
       cross join lateral (select q.ctid from remem.posting q
-        where q.workspace = _drop_postings.workspace and q.lexeme = l.lexeme collate "C" and q.memory_no = m.memory_no offset 0) x
+        where q.workspace_key = v_key and q.word = remem._word(l.lexeme) and q.memory_no = m.memory_no offset 0) x
       where m.workspace = _drop_postings.workspace and m.memory_no = any (memory_nos)))
     returning p.*
   )

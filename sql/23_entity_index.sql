@@ -184,7 +184,7 @@ declare
 begin
   perform remem._drop_postings(workspace.workspace, memory_nos, false);
   with analysed as materialized (
-    select m.memory_no, m.session_no, m.turn_no, m.doc_len as old_len, m.lexemes as old_lexemes, m.analyser_no, a.*
+    select m.memory_no, m.session_no, m.doc_len as old_len, m.lexemes as old_lexemes, m.analyser_no, a.*
     from remem.memory m
     cross join lateral (
       select coalesce(array_agg(l.lexeme), '{}') as lexemes, coalesce(array_agg(l.tf), '{}') as tfs,
@@ -193,12 +193,12 @@ begin
     ) a
     where m.workspace = (_rebuild_postings.workspace).workspace and m.memory_no = any (memory_nos)
   ), written as (
-    insert into remem.posting (workspace, lexeme, memory_no, session_no, turn_no, doc_len, tf)
-    select (_rebuild_postings.workspace).workspace, l.lexeme, a.memory_no, a.session_no, a.turn_no, least(a.doc_len, 32767),
-      least(l.tf, 32767)
+    insert into remem.posting (workspace_key, word, memory_no, session_no, doc_len, tf)
+    select distinct on (word, a.memory_no) (_rebuild_postings.workspace).workspace_key, remem._word(l.lexeme) as word, a.memory_no, a.session_no,
+      least(a.doc_len, 32767), least(l.tf, 32767)
     from analysed a cross join lateral unnest(a.lexemes, a.tfs) l (lexeme, tf)
     on conflict on constraint posting_pkey do update
-      set session_no = excluded.session_no, turn_no = excluded.turn_no, doc_len = excluded.doc_len, tf = excluded.tf
+      set session_no = excluded.session_no, doc_len = excluded.doc_len, tf = excluded.tf
   ), changed as (
     update remem.memory m
     set lexemes = a.lexemes, doc_len = a.doc_len, analyser_no = (_rebuild_postings.workspace).analyser_no,

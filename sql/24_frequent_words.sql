@@ -16,6 +16,7 @@ as $$
 declare
   c_few constant int := 5000;       -- memories below which nothing is kept
   c_frequent constant int := 200;   -- memories above which a word is kept
+  v_key bigint := remem._workspace_key(workspace);
   v_documents bigint;
   v_counted bigint;
   v_kept bigint := 0;
@@ -29,11 +30,10 @@ begin
   if not found then
     return null;
   end if;
-  delete from remem.frequent_word f where f.workspace = _count_words.workspace;
+  delete from remem.frequent_word f where f.workspace_key = v_key;
   if v_documents >= c_few then
-    insert into remem.frequent_word (workspace, lexeme, memories)
-    select _count_words.workspace, p.lexeme, count(*) from remem.posting p
-    where p.workspace = _count_words.workspace group by p.lexeme having count(*) > c_frequent;
+    insert into remem.frequent_word (workspace_key, word, memories)
+    select v_key, p.word, count(*) from remem.posting p where p.workspace_key = v_key group by p.word having count(*) > c_frequent;
     get diagnostics v_kept = row_count;
   end if;
   update remem.workspace w set words_counted = case when v_documents >= c_few then v_documents end

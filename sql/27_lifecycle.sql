@@ -275,7 +275,7 @@ begin
       select x.ctid from remem.memory m
       cross join lateral unnest(m.lexemes) l (lexeme)
       cross join lateral (select q.ctid from remem.posting_past q
-        where q.workspace = workspace.workspace and q.lexeme = l.lexeme collate "C" and q.memory_no = m.memory_no offset 0) x
+        where q.workspace_key = workspace.workspace_key and q.word = remem._word(l.lexeme) and q.memory_no = m.memory_no offset 0) x
       where m.workspace = workspace.workspace and m.memory_no = any (memory_nos)))
     returning p.*
   )

@@ -23,6 +23,7 @@ set enable_mergejoin = off
 set enable_seqscan = off
 as $$
 declare
+  v_key bigint := remem._workspace_key(workspace);
   v_table name;
   v_sessions int[];
 begin
@@ -37,7 +38,7 @@ begin
     select x.ctid from remem.memory m
     cross join lateral unnest(m.lexemes) l (lexeme)
     cross join lateral (select q.ctid from remem.posting_past q
-      where q.workspace = _purge_rows.workspace and q.lexeme = l.lexeme collate "C" and q.memory_no = m.memory_no offset 0) x
+      where q.workspace_key = v_key and q.word = remem._word(l.lexeme) and q.memory_no = m.memory_no offset 0) x
     where m.workspace = _purge_rows.workspace and m.memory_no = any (memory_nos)));
   delete from remem.relation r where r.workspace = _purge_rows.workspace and r.src_no = any (memory_nos);
   delete from remem.relation r where r.workspace = _purge_rows.workspace and r.dst_no = any (memory_nos);
@@ -49,10 +50,10 @@ begin
   delete from remem.query_cache q where q.workspace = _purge_rows.workspace;
   -- A word that was frequent here and that no memory holds now is a word of the texts that go.
   delete from remem.frequent_word f using (
-    select distinct l.lexeme collate "C" as lexeme from remem.memory m cross join lateral unnest(m.lexemes) l (lexeme)
+    select distinct remem._word(l.lexeme) as word from remem.memory m cross join lateral unnest(m.lexemes) l (lexeme)
     where m.workspace = _purge_rows.workspace and m.memory_no = any (memory_nos)) g
-  where f.workspace = _purge_rows.workspace and f.lexeme = g.lexeme and not exists (
-    select from remem.posting p where p.workspace = _purge_rows.workspace and p.lexeme = f.lexeme);
+  where f.workspace_key = v_key and f.word = g.word and not exists (
+    select from remem.posting p where p.workspace_key = v_key and p.word = f.word);
   insert into remem.tombstone (workspace, memory_id, memory_no, ref, replaced_by, created_at, purged_by, blocks)
   select m.workspace, m.memory_id, m.memory_no, m.ref, m.superseded_by, m.created_at, remem._caller(),
     not exists (select from remem.memory n where n.workspace = m.workspace and n.ref = m.ref and n.superseded_at is null
@@ -150,7 +151,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, remem, pg_temp
 as $$
 declare
-  v_table name;
+  v_table record;
   v_rows bigint;
   v_room bigint := "limit";
   v_most bigint := greatest("limit", 1000);
@@ -164,18 +165,18 @@ begin
   -- The workspace is unknown to recall from the first batch on.
   delete from remem.workspace w where w.workspace = drop_workspace.workspace;
   v_report := (true, 0, '{}'::jsonb)::remem.drop_report;
-  for v_table in select t from remem._workspace_tables() t loop
+  for v_table in select t.* from remem._workspace_tables() t loop
     if v_room > 0 then
-      execute format('delete from remem.%1$I where ctid = any (array(select ctid from remem.%1$I where workspace = $1 limit $2))', v_table)
+      execute format('delete from remem.%1$I where ctid = any (array(select ctid from remem.%1$I where %2$s limit $2))', v_table.name, v_table.owned)
       using workspace, v_room;
       get diagnostics v_rows = row_count;
       v_room := v_room - v_rows;
       v_report.deleted := v_report.deleted + v_rows;
     end if;
     -- No further than a batch goes: whole counts after each would read a large workspace once for every batch.
-    execute format('select count(*) from (select from remem.%I where workspace = $1 limit $2) r', v_table) into v_rows using workspace, v_most;
+    execute format('select count(*) from (select from remem.%I where %s limit $2) r', v_table.name, v_table.owned) into v_rows using workspace, v_most;
     if v_rows > 0 then
-      v_report.remaining := v_report.remaining || jsonb_build_object(v_table, v_rows);
+      v_report.remaining := v_report.remaining || jsonb_build_object(v_table.name, v_rows);
       v_report.done := false;
     end if;
   end loop;
@@ -185,14 +186,16 @@ $$;
 comment on function remem.drop_workspace(text, int) is
   'Deletes everything of a workspace, at most `limit` rows a call: repeat until done is true. remaining counts what each table still has, no further than `limit` or 1000 rows, so an empty one proves that nothing is left. Recall knows the workspace no more from the first call on. Grants stay: revoke_access takes them back.';
 
--- Every table with rows of a workspace; memories last but for what belongs to them. Grants are the database's.
-create or replace function remem._workspace_tables() returns setof name
+-- Every table with rows of a workspace, and which are those of workspace $1; memories last but for what belongs to them.
+-- Grants are the database's.
+create or replace function remem._workspace_tables() returns table (name name, owned text)
 language sql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
-  select c.relname from pg_class c
+  select c.relname, case min(a.attname::text) when 'workspace' then 'workspace = $1' else 'workspace_key = remem._workspace_key($1)' end
+  from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname in ('workspace', 'workspace_key') and not a.attisdropped
   where c.relnamespace = 'remem'::regnamespace and c.relkind in ('r', 'p') and c.relname <> 'access_grant'
-    and exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = 'workspace' and not a.attisdropped)
+  group by c.relname
   order by c.relname = 'memory', c.relname
 $$;
-comment on function remem._workspace_tables() is 'The tables that hold rows of workspaces.';
+comment on function remem._workspace_tables() is 'The tables that hold rows of workspaces, with the condition that finds those of one.';

@@ -54,6 +54,7 @@ set enable_nestloop = off  -- see _arm_lexical
 as $$
 declare
   v_workspace text := query.workspace;
+  v_key bigint := remem._workspace_key(query.workspace);
   v_at timestamptz := query.as_of;
   v_filter jsonpath := query.row_filter;
   v_last bigint := remem._last_at(query.workspace, query.as_of);
@@ -66,13 +67,13 @@ begin
       select p.memory_no, sum(p.weight) as weight
       from (
         select x.memory_no, t.idf * 2.2 * x.tf / (x.tf + 0.84 + 0.36 * x.doc_len / query.mean_len) as weight
-        from unnest(query.lexemes, query.idfs) t (lexeme, idf)
+        from (select remem._word(u.lexeme) as word, u.idf from unnest(query.lexemes, query.idfs) u (lexeme, idf)) t
         cross join lateral (
           (select p.memory_no, p.tf, p.doc_len from remem.posting p
-           where p.workspace = v_workspace and p.lexeme = t.lexeme and p.memory_no <= v_last order by p.memory_no desc limit v_each)
+           where p.workspace_key = v_key and p.word = t.word and p.memory_no <= v_last order by p.memory_no desc limit v_each)
           union all
           (select p.memory_no, p.tf, p.doc_len from remem.posting_past p
-           where p.workspace = v_workspace and p.lexeme = t.lexeme and p.memory_no <= v_last order by p.memory_no desc limit v_each)
+           where p.workspace_key = v_key and p.word = t.word and p.memory_no <= v_last order by p.memory_no desc limit v_each)
         ) x
       ) p
       group by p.memory_no order by 2 desc, 1 desc offset 0
@@ -155,18 +156,20 @@ set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_nestloop = off  -- see _arm_lexical
 as $$
+declare
+  v_key bigint := remem._workspace_key(query.workspace);
 begin
   select array_agg(coalesce(s.score, 0) order by w.n), array_agg(coalesce(s.matched, 0) order by w.n) into scores, matched
   from unnest(memory_nos) with ordinality w (memory_no, n)
   left join (
     select p.memory_no, sum(t.idf * 2.2 * p.tf / (p.tf + 0.84 + 0.36 * p.doc_len / query.mean_len)) as score, sum(t.idf) as matched
-    from unnest(query.lexemes, query.idfs) t (lexeme, idf)
+    from (select remem._word(u.lexeme) as word, u.idf from unnest(query.lexemes, query.idfs) u (lexeme, idf)) t
     cross join lateral (
       (select p.memory_no, p.tf, p.doc_len from remem.posting p
-       where p.workspace = query.workspace and p.lexeme = t.lexeme and p.memory_no = any (memory_nos) offset 0)
+       where p.workspace_key = v_key and p.word = t.word and p.memory_no = any (memory_nos) offset 0)
       union all
       (select p.memory_no, p.tf, p.doc_len from remem.posting_past p
-       where p.workspace = query.workspace and p.lexeme = t.lexeme and p.memory_no = any (memory_nos) offset 0)) p
+       where p.workspace_key = v_key and p.word = t.word and p.memory_no = any (memory_nos) offset 0)) p
     group by p.memory_no
   ) s on s.memory_no = w.memory_no;
 end

@@ -61,10 +61,10 @@ begin
     select x.ctid from remem.memory m
     cross join lateral unnest(m.lexemes) l (lexeme)
     cross join lateral (select q.ctid from remem.posting_past q
-      where q.workspace = (_rebuild_past.workspace).workspace and q.lexeme = l.lexeme collate "C" and q.memory_no = m.memory_no offset 0) x
+      where q.workspace_key = workspace.workspace_key and q.word = remem._word(l.lexeme) and q.memory_no = m.memory_no offset 0) x
     where m.workspace = (_rebuild_past.workspace).workspace and m.memory_no = any (memory_nos)));
   with analysed as materialized (
-    select m.memory_no, m.session_no, m.turn_no, a.*
+    select m.memory_no, m.session_no, a.*
     from remem.memory m
     cross join lateral (
       select coalesce(array_agg(l.lexeme), '{}') as lexemes, coalesce(array_agg(l.tf), '{}') as tfs,
@@ -73,8 +73,8 @@ begin
     ) a
     where m.workspace = (_rebuild_past.workspace).workspace and m.memory_no = any (memory_nos)
   ), written as (
-    insert into remem.posting_past (workspace, lexeme, memory_no, session_no, turn_no, doc_len, tf)
-    select (_rebuild_past.workspace).workspace, l.lexeme, a.memory_no, a.session_no, a.turn_no, least(a.doc_len, 32767), least(l.tf, 32767)
+    insert into remem.posting_past (workspace_key, word, memory_no, session_no, doc_len, tf)
+    select (_rebuild_past.workspace).workspace_key, remem._word(l.lexeme), a.memory_no, a.session_no, least(a.doc_len, 32767), least(l.tf, 32767)
     from analysed a cross join lateral unnest(a.lexemes, a.tfs) l (lexeme, tf)
     on conflict do nothing
   )

@@ -21,6 +21,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   c_sample constant int := 40;
+  v_key bigint := remem._workspace_key(workspace);
   v_growth float8 := case when remem._words_are_counted(documents, counted) then documents / counted::float8 end;
 begin
   lexemes := array(select x.lexeme from remem._lexemes(left(query, 20000), dictionaries) x);
@@ -29,16 +30,16 @@ begin
       lexemes := array(
         select l.lexeme from unnest(lexemes) l (lexeme)
         cross join lateral (select count(*) as n from (select from remem.posting p
-          where p.workspace = _query_terms.workspace and p.lexeme = l.lexeme limit 200) s) c
+          where p.workspace_key = v_key and p.word = remem._word(l.lexeme) limit 200) s) c
         order by c.n = 0, c.n, l.lexeme limit 64);
     end if;
     select coalesce(array_agg(t.lexeme), '{}'), coalesce(array_agg(t.n), '{}'), array_agg(remem._idf(documents, t.n)), sum(remem._idf(documents, t.n))
     into lexemes, frequencies, idfs, idf_mass
     from (
       select l.lexeme, coalesce((select (f.memories * v_growth)::bigint from remem.frequent_word f
-          where v_growth is not null and f.workspace = _query_terms.workspace and f.lexeme = l.lexeme),
+          where v_growth is not null and f.workspace_key = v_key and f.word = remem._word(l.lexeme)),
         (select count(*) from (select from remem.posting p
-          where p.workspace = _query_terms.workspace and p.lexeme = l.lexeme limit cap + 1) s)) as n
+          where p.workspace_key = v_key and p.word = remem._word(l.lexeme) limit cap + 1) s)) as n
       from unnest(lexemes) l (lexeme)
       order by 2, 1) t;
     -- What was counted stops at cap + 1.
@@ -56,7 +57,7 @@ begin
             from room r
             cross join lateral (select r.low + ((5 * i + 4 * (i * 0.618 % 1)) * r.width)::bigint as start from generate_series(0, 7) i) p
             cross join lateral (select count(*) as n, max(s.memory_no) as last from (
-              select o.memory_no from remem.posting o where o.workspace = _query_terms.workspace and o.lexeme = f.lexeme
+              select o.memory_no from remem.posting o where o.workspace_key = v_key and o.word = remem._word(f.lexeme)
                 and o.memory_no >= p.start and o.memory_no < p.start + r.width order by o.memory_no limit c_sample) s) x)::bigint)) end as n
         from unnest(lexemes, frequencies) f (lexeme, n)
         order by 2, 1) t;

@@ -24,6 +24,7 @@ declare
   c_resolved constant int := 200000;   -- rows of a filter that the newest postings did not meet
   -- Out of the record once, and as float8: a literal times a smallint would be reckoned in numeric.
   v_workspace text := query.workspace;
+  v_key bigint := remem._workspace_key(query.workspace);
   v_filter jsonpath := query.row_filter;
   v_check boolean := query.row_filter is not null or query.check_validity;
   v_selective boolean := v_check and coalesce(query.selective, true);
@@ -64,15 +65,16 @@ begin
     select array_agg(r.memory_no), array_agg(r.score), array_agg(r.matched) into memory_nos, scores, matched
     from (
       with term as materialized (
-        select u.lexeme, u.idf, 2.2::float8 * u.idf as weight, u.no from unnest(v_lexemes, query.idfs) with ordinality u (lexeme, idf, no)
+        select remem._word(u.lexeme) as word, u.idf, 2.2::float8 * u.idf as weight, u.no
+        from unnest(v_lexemes, query.idfs) with ordinality u (lexeme, idf, no)
       ), known as materialized (  -- the same lists are read again below: that is cheaper than to keep their rows
         select array_agg(memory_no order by memory_no) as nos from (
           select p.memory_no from term t cross join lateral (select p.memory_no from remem.posting p
-            where p.workspace = v_workspace and p.lexeme = t.lexeme offset 0) p
+            where p.workspace_key = v_key and p.word = t.word offset 0) p
           where t.no <= v_whole
           union all
           select p.memory_no from term t cross join lateral (select p.memory_no from remem.posting p
-            where p.workspace = v_workspace and p.lexeme = t.lexeme order by p.memory_no desc
+            where p.workspace_key = v_key and p.word = t.word order by p.memory_no desc
             limit greatest(case when t.no = v_whole + 1 then v_budget - v_total else 0 end, 3 * n)) p
           where v_fill and t.no > v_whole) k
       ), found as materialized (
@@ -80,12 +82,12 @@ begin
         from (
           select p.memory_no, p.tf, p.doc_len, t.weight, t.idf
           from term t cross join lateral (select p.memory_no, p.tf, p.doc_len from remem.posting p
-            where p.workspace = v_workspace and p.lexeme = t.lexeme offset 0) p
+            where p.workspace_key = v_key and p.word = t.word offset 0) p
           where t.no <= v_whole
           union all
           select p.memory_no, p.tf, p.doc_len, t.weight, t.idf
           from term t cross join lateral (select p.memory_no, p.tf, p.doc_len from remem.posting p
-            where p.workspace = v_workspace and p.lexeme = t.lexeme and p.memory_no = any ((select k.nos from known k)::bigint[]) offset 0) p
+            where p.workspace_key = v_key and p.word = t.word and p.memory_no = any ((select k.nos from known k)::bigint[]) offset 0) p
           where t.no > v_whole and t.no <= v_rare
         ) p
         group by p.memory_no
@@ -99,7 +101,7 @@ begin
         from close f left join (
           select p.memory_no, sum(t.weight * p.tf / (p.tf + v_base + v_slope * p.doc_len)) as score, sum(t.idf) as matched
           from term t cross join lateral (select p.memory_no, p.tf, p.doc_len from remem.posting p
-            where p.workspace = v_workspace and p.lexeme = t.lexeme and p.memory_no = any (array(select c.memory_no from close c)) offset 0) p
+            where p.workspace_key = v_key and p.word = t.word and p.memory_no = any (array(select c.memory_no from close c)) offset 0) p
           where t.no > v_rare
           group by p.memory_no
         ) c on c.memory_no = f.memory_no
@@ -148,7 +150,7 @@ set plan_cache_mode = force_generic_plan
 set enable_nestloop = off  -- see _arm_lexical
 as $$
 declare
-  v_workspace text := query.workspace;
+  v_key bigint := remem._workspace_key(query.workspace);
   v_base float8 := 1.2 * 0.7;
   v_slope float8 := 1.2 * 0.3 / query.mean_len;
 begin
@@ -163,9 +165,9 @@ begin
   from unnest(memory_nos) with ordinality w (memory_no, n)
   left join (
     select p.memory_no, sum(t.idf * 2.2 * p.tf / (p.tf + v_base + v_slope * p.doc_len)) as score, sum(t.idf) as matched
-    from unnest(query.lexemes, query.idfs) t (lexeme, idf)
+    from (select remem._word(u.lexeme) as word, u.idf from unnest(query.lexemes, query.idfs) u (lexeme, idf)) t
     cross join lateral (select p.memory_no, p.tf, p.doc_len from remem.posting p
-      where p.workspace = v_workspace and p.lexeme = t.lexeme and p.memory_no = any (memory_nos) offset 0) p
+      where p.workspace_key = v_key and p.word = t.word and p.memory_no = any (memory_nos) offset 0) p
     group by p.memory_no
   ) s on s.memory_no = w.memory_no;
 end

@@ -7,6 +7,8 @@ set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
+declare
+  v_key bigint := remem._workspace_key(query.workspace);
 begin
   return query
   with phrase as (
@@ -19,7 +21,7 @@ begin
   ), found as (
     select l.no, h.memory_no from lexeme l
     cross join lateral (select p.memory_no from remem.posting p
-      where p.workspace = query.workspace and p.lexeme = l.lexeme limit 20000) h
+      where p.workspace_key = v_key and p.word = remem._word(l.lexeme) limit 20000) h
     group by l.no, h.memory_no
     having count(*) = (select count(*) from lexeme x where x.no = l.no)
   )

@@ -102,16 +102,18 @@ create or replace function remem._excluded(query remem._query, memory_nos bigint
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
+declare
+  v_key bigint := remem._workspace_key(query.workspace);
 begin
   if coalesce(cardinality(query.excluded), 0) = 0 then
     return '{}';
   end if;
   return array(
     select distinct p.memory_no from unnest(query.excluded) x (lexeme)
-    join remem.posting p on p.workspace = query.workspace and p.lexeme = x.lexeme and p.memory_no = any (memory_nos)
+    join remem.posting p on p.workspace_key = v_key and p.word = remem._word(x.lexeme) and p.memory_no = any (memory_nos)
     union
     select p.memory_no from unnest(query.excluded) x (lexeme)
-    join remem.posting_past p on p.workspace = query.workspace and p.lexeme = x.lexeme and p.memory_no = any (memory_nos)
+    join remem.posting_past p on p.workspace_key = v_key and p.word = remem._word(x.lexeme) and p.memory_no = any (memory_nos)
     where query.as_of is not null);
 end
 $$;

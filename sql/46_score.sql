@@ -15,6 +15,7 @@ declare
   c_sample constant int := 64;
   c_postings constant int := 200;  -- LoCoMo R@10 at k = 50: .782 with 400, 200 and 150
   v_workspace text := query.workspace;
+  v_key bigint := remem._workspace_key(query.workspace);
   v_lexemes text[] := query.lexemes;
   v_mean_len float8 := query.mean_len;
   v_scope jsonpath := query.scope_filter;  -- what a session's other owners said in it is no part of it here
@@ -37,7 +38,7 @@ begin
       select coalesce(p.session_no, -p.memory_no) as unit, sum(p.tf) as tf, max(p.doc_len) as doc_len, count(*) over (partition by w.no) as n
       from unnest(v_lexemes[:v_terms]) with ordinality w (lexeme, no)
       cross join lateral (select p.memory_no, p.session_no, p.tf, p.doc_len from remem.posting p
-        where p.workspace = v_workspace and p.lexeme = w.lexeme limit c_postings) p
+        where p.workspace_key = v_key and p.word = remem._word(w.lexeme) limit c_postings) p
       where v_scope is null or coalesce(p.session_no, -p.memory_no) <> all (units)  -- these only count as holding the word
         or (select m.attrs @@ v_scope from remem.memory m where m.workspace = v_workspace and m.memory_no = p.memory_no)
       group by w.no, 1

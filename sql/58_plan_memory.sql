@@ -20,6 +20,7 @@ declare
   v_workspace remem.workspace;
   v_counts record;
   v_terms record;
+  v_key bigint := remem._workspace_key(context.workspace);
   v_nos bigint[];
   v_share float8;                    -- of the memories, that is in scope and valid
   v_found remem._memory_evidence[];
@@ -59,9 +60,9 @@ begin
         from remem.memory m where m.workspace = context.workspace and m.memory_no = c.memory_no offset 0) m
       left join (  -- word by word, not memory by memory: that is fewer looks at the index
         select p.memory_no, sum(t.idf) as idf, count(*) as n
-        from unnest(v_terms.lexemes, v_terms.idfs) t (lexeme, idf)
+        from (select remem._word(u.lexeme) as word, u.idf from unnest(v_terms.lexemes, v_terms.idfs) u (lexeme, idf)) t
         cross join lateral (select p.memory_no from remem.posting p
-          where p.workspace = context.workspace and p.lexeme = t.lexeme and p.memory_no = any (v_nos) offset 0) p
+          where p.workspace_key = v_key and p.word = t.word and p.memory_no = any (v_nos) offset 0) p
         group by p.memory_no) x on x.memory_no = c.memory_no
       cross join lateral (select least(coalesce(x.idf / v_terms.idf_mass, 0), 1) as coverage, coalesce(x.n, 0) as shared) w
       cross join lateral (

@@ -174,12 +174,13 @@ begin
   if cardinality(live) = cardinality(items) then
     return;
   end if;
-  insert into remem.posting_past (workspace, lexeme, memory_no, session_no, turn_no, doc_len, tf)
-  select workspace.workspace, l.lexeme, m.memory_no, m.session_no, m.turn_no, least(p.doc_len, 32767), least(l.tf, 32767)
+  insert into remem.posting_past (workspace_key, word, memory_no, session_no, doc_len, tf)
+  select workspace.workspace_key, remem._word(l.lexeme), m.memory_no, m.session_no, least(p.doc_len, 32767), least(l.tf, 32767)
   from unnest(items) with ordinality p
   join unnest(memory_nos, session_nos, turn_nos) with ordinality m (memory_no, session_no, turn_no, ordinality) on m.ordinality = p.ordinality
   cross join lateral unnest(p.lexemes, p.tfs) l (lexeme, tf)
-  where p.ordinality <> all (live);
+  where p.ordinality <> all (live)
+  on conflict do nothing;
   execute format(
     'insert into remem.embedding_%s_past (workspace, memory_no, embedding)
      select $1, ($2)[p.ordinality], remem._unit((p.item).embedding)

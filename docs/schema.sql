@@ -667,6 +667,7 @@ CREATE TABLE remem.workspace (
     reindexed_to bigint,
     next_space_no integer,
     words_counted bigint,
+    workspace_key bigint NOT NULL,
     CONSTRAINT workspace_name CHECK ((((octet_length(workspace) >= 1) AND (octet_length(workspace) <= 200)) AND (workspace !~ '[\u0001-\u001f\u007f-\u009f]'::text)))
 );
 
@@ -676,9 +677,11 @@ COMMENT ON COLUMN remem.workspace.reindexed_to IS 'Up to which memory reindex_te
 
 COMMENT ON COLUMN remem.workspace.next_space_no IS 'The embedding space in building, or null; jobs fill it, recall does not read it.';
 
+COMMENT ON COLUMN remem.workspace.workspace_key IS 'The workspace as a number, which leads the keys of its postings: _workspace_key of its name.';
+
 CREATE FUNCTION remem._add_live(workspace remem.workspace, items remem._prepared_item[], memory_nos bigint[], session_nos integer[], turn_nos integer[]) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._add_postings(workspace text, items remem._prepared_item[], memory_nos bigint[], session_nos integer[], turn_nos integer[]) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._add_postings(workspace text, items remem._prepared_item[], memory_nos bigint[], session_nos integer[]) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._add_tally(workspace text, space_no integer, rows_delta bigint, doc_len_delta bigint DEFAULT 0) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1611,6 +1614,8 @@ CREATE FUNCTION remem._with_former(workspace text, memory_nos bigint[]) RETURNS 
 
 CREATE FUNCTION remem._with_memories(context remem._plan_context, requests jsonb, reason text) RETURNS jsonb LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
+CREATE FUNCTION remem._word(lexeme text) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
 CREATE FUNCTION remem._word_evidence(context remem._plan_context, topic_nos bigint[], shared integer[]) RETURNS double precision[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
 CREATE FUNCTION remem._word_scores(query remem._query, memory_nos bigint[], OUT scores double precision[], OUT matched double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_nestloop TO 'off';
@@ -1619,7 +1624,9 @@ CREATE FUNCTION remem._word_scores_at(query remem._query, memory_nos bigint[], O
 
 CREATE FUNCTION remem._words_are_counted(documents bigint, counted bigint) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
-CREATE FUNCTION remem._workspace_tables() RETURNS SETOF name LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._workspace_key(workspace text) RETURNS bigint LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+
+CREATE FUNCTION remem._workspace_tables() RETURNS TABLE(name name, owned text) LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._worth(importance real, confidence real, pinned boolean, scope text, freshness text, age double precision) RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
@@ -1933,8 +1940,8 @@ CREATE TABLE remem.forgotten (
 COMMENT ON TABLE remem.forgotten IS 'Forgotten memories: who forgot them, when and why; one row per memory with forgotten_at.';
 
 CREATE TABLE remem.frequent_word (
-    workspace text NOT NULL COLLATE pg_catalog."C",
-    lexeme text NOT NULL COLLATE pg_catalog."C",
+    workspace_key bigint NOT NULL,
+    word bigint NOT NULL,
     memories bigint NOT NULL
 );
 
@@ -2037,25 +2044,23 @@ CREATE TABLE remem.plan_setting (
 COMMENT ON TABLE remem.plan_setting IS 'Thresholds and limits of the planner that differ from the defaults, by workspace and space.';
 
 CREATE TABLE remem.posting (
-    memory_no bigint NOT NULL,
+    workspace_key bigint NOT NULL,
+    word bigint NOT NULL,
+    memory_no bigint CONSTRAINT posting_memory_no_not_null1 NOT NULL,
     session_no integer,
-    turn_no integer,
-    doc_len smallint NOT NULL,
-    tf smallint NOT NULL,
-    workspace text NOT NULL COLLATE pg_catalog."C",
-    lexeme text NOT NULL COLLATE pg_catalog."C"
+    doc_len smallint CONSTRAINT posting_doc_len_not_null1 NOT NULL,
+    tf smallint CONSTRAINT posting_tf_not_null1 NOT NULL
 );
 
 COMMENT ON TABLE remem.posting IS 'Inverted index of live memories: one row per memory and distinct lexeme.';
 
 CREATE TABLE remem.posting_past (
-    memory_no bigint CONSTRAINT posting_memory_no_not_null NOT NULL,
+    workspace_key bigint CONSTRAINT posting_workspace_key_not_null NOT NULL,
+    word bigint CONSTRAINT posting_word_not_null NOT NULL,
+    memory_no bigint CONSTRAINT posting_memory_no_not_null1 NOT NULL,
     session_no integer,
-    turn_no integer,
-    doc_len smallint CONSTRAINT posting_doc_len_not_null NOT NULL,
-    tf smallint CONSTRAINT posting_tf_not_null NOT NULL,
-    workspace text CONSTRAINT posting_workspace_not_null NOT NULL COLLATE pg_catalog."C",
-    lexeme text CONSTRAINT posting_lexeme_not_null NOT NULL COLLATE pg_catalog."C"
+    doc_len smallint CONSTRAINT posting_doc_len_not_null1 NOT NULL,
+    tf smallint CONSTRAINT posting_tf_not_null1 NOT NULL
 );
 
 COMMENT ON TABLE remem.posting_past IS 'Postings of superseded and forgotten memories; read only by as_of.';
@@ -2286,7 +2291,7 @@ ALTER TABLE ONLY remem.forgotten
     ADD CONSTRAINT forgotten_pkey PRIMARY KEY (workspace, memory_no);
 
 ALTER TABLE ONLY remem.frequent_word
-    ADD CONSTRAINT frequent_word_pkey PRIMARY KEY (workspace, lexeme);
+    ADD CONSTRAINT frequent_word_pkey PRIMARY KEY (workspace_key, word);
 
 ALTER TABLE ONLY remem.generic_word
     ADD CONSTRAINT generic_word_pkey PRIMARY KEY (workspace, word, language);
@@ -2310,10 +2315,10 @@ ALTER TABLE ONLY remem.plan_setting
     ADD CONSTRAINT plan_setting_pkey PRIMARY KEY (workspace, space_no, name);
 
 ALTER TABLE ONLY remem.posting_past
-    ADD CONSTRAINT posting_past_pkey PRIMARY KEY (workspace, lexeme, memory_no);
+    ADD CONSTRAINT posting_past_pkey PRIMARY KEY (workspace_key, word, memory_no);
 
 ALTER TABLE ONLY remem.posting
-    ADD CONSTRAINT posting_pkey PRIMARY KEY (workspace, lexeme, memory_no) INCLUDE (session_no, turn_no, doc_len, tf);
+    ADD CONSTRAINT posting_pkey PRIMARY KEY (workspace_key, word, memory_no) INCLUDE (session_no, doc_len, tf);
 
 ALTER TABLE ONLY remem.provider_embedding
     ADD CONSTRAINT provider_embedding_pkey PRIMARY KEY (workspace, space_no, provider_id);
@@ -2359,6 +2364,9 @@ ALTER TABLE ONLY remem.topic
 
 ALTER TABLE ONLY remem.topic_token
     ADD CONSTRAINT topic_token_pkey PRIMARY KEY (workspace, token, topic_no, place) INCLUDE (size, owner);
+
+ALTER TABLE ONLY remem.workspace
+    ADD CONSTRAINT workspace_key_unique UNIQUE (workspace_key);
 
 ALTER TABLE ONLY remem.workspace
     ADD CONSTRAINT workspace_pkey PRIMARY KEY (workspace);

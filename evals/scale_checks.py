@@ -25,12 +25,14 @@ from (
     (select count(*) as n from remem.memory m where m.workspace = %(workspace)s
       and m.superseded_at is null and m.forgotten_at is null) c,
     lateral (select count(*) as n from remem.posting p
-      where p.workspace = %(workspace)s and p.lexeme = l.lexeme) f
+      where p.workspace_key = remem._workspace_key(%(workspace)s)
+        and p.word = remem._word(l.lexeme)) f
   where f.n > 0
 ) t
 cross join (select avg(m.doc_len)::float8 as mean_len from remem.memory m
   where m.workspace = %(workspace)s and m.superseded_at is null and m.forgotten_at is null) c
-join remem.posting p on p.workspace = %(workspace)s and p.lexeme = t.lexeme
+join remem.posting p on p.workspace_key = remem._workspace_key(%(workspace)s)
+  and p.word = remem._word(t.lexeme)
 group by p.memory_no order by 2 desc, 1
 """
 _BOUNDED = """

@@ -69,10 +69,11 @@ join remem.workspace w on w.workspace = b.workspace
 join remem.session s on s.workspace = b.workspace and s.session_ref = b.session_ref
 """
 _POSTINGS = """
-insert into remem.posting (workspace, lexeme, memory_no, session_no, turn_no, doc_len, tf)
-select b.workspace, l.lexeme, b.memory_no, s.session_no, b.turn_no, least(b.doc_len, 32767),
+insert into remem.posting (workspace_key, word, memory_no, session_no, doc_len, tf)
+select w.workspace_key, remem._word(l.lexeme), b.memory_no, s.session_no, least(b.doc_len, 32767),
   least(l.tf, 32767)
 from evals_scale.batch b
+join remem.workspace w on w.workspace = b.workspace
 join remem.session s on s.workspace = b.workspace and s.session_ref = b.session_ref
 cross join lateral unnest(b.lexemes, b.tfs) l (lexeme, tf)
 """
@@ -122,15 +123,14 @@ def remember_loaded(conn: Conn, key: str, space_no: int) -> None:
 
 def forget_workspace(conn: Conn, workspace: str, space_no: int) -> None:
     """Removes every row of a workspace that an earlier run left, its space's tables whole."""
-    for table in (
-        "memory",
-        "posting",
-        "posting_past",
-        "memory_entity",
-        "session",
-        "tally",
-        "workspace",
-    ):
+    for table in ("posting", "posting_past"):
+        conn.execute(
+            sql.SQL("delete from remem.{} where workspace_key = remem._workspace_key(%s)").format(
+                sql.Identifier(table)
+            ),
+            [workspace],
+        )
+    for table in ("memory", "memory_entity", "session", "tally", "workspace"):
         conn.execute(
             sql.SQL("delete from remem.{} where workspace = %s").format(sql.Identifier(table)),
             [workspace],
@@ -273,11 +273,12 @@ _COMPARED = {
       from remem.memory m join remem.session s using (workspace, session_no)
       where m.workspace = %(workspace)s""",
     "postings": """
-      select jsonb_agg(to_jsonb(p) - '{workspace,memory_no,session_no}'::text[] ||
-        jsonb_build_object('ref', m.ref, 'session', s.session_ref) order by m.ref, p.lexeme)
-      from remem.posting p join remem.memory m using (workspace, memory_no)
-      join remem.session s on s.workspace = p.workspace and s.session_no = p.session_no
-      where p.workspace = %(workspace)s""",
+      select jsonb_agg(to_jsonb(p) - '{workspace_key,memory_no,session_no}'::text[] ||
+        jsonb_build_object('ref', m.ref, 'session', s.session_ref) order by m.ref, p.word)
+      from remem.posting p join remem.memory m using (memory_no)
+      join remem.session s on s.workspace = m.workspace and s.session_no = p.session_no
+      where m.workspace = %(workspace)s
+        and p.workspace_key = remem._workspace_key(%(workspace)s)""",
     "names": """
       select jsonb_agg(to_jsonb(e) - '{workspace,memory_no}'::text[] || jsonb_build_object('ref',
         m.ref) order by m.ref, e.name)

@@ -1,7 +1,7 @@
 -- 0012: postings are found by whole numbers. A look-up compares three keys some twenty times; as text that took a sixth of
 -- a recall, and the index a third more room. `workspace_key` is the workspace, as a number (remem._workspace_key), and leads
 -- every key as `workspace` does elsewhere; `word` is the lexeme (remem._word). What the words are stands in memory.lexemes.
--- Rewrites the postings: about 4 seconds for a million of them, during which nobody writes or reads.
+-- Rewrites the postings: about 2 seconds for a million of them, during which nobody writes or reads.
 
 alter table remem.workspace add column workspace_key bigint;
 update remem.workspace set workspace_key = ('x' || encode(substr(sha256(convert_to(workspace, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint;

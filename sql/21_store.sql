@@ -66,13 +66,13 @@ $$;
 comment on function remem._lock_names(text, text[], bytea[]) is 'Takes refs and texts, in the one order, until the transaction ends.';
 
 -- The postings of live rows to be written. Called for new rows and for rows that come back.
-create or replace function remem._add_postings(workspace text, items remem._prepared_item[], memory_nos bigint[],
+create or replace function remem._add_postings(workspace_key bigint, items remem._prepared_item[], memory_nos bigint[],
   session_nos int[]) returns void
 language sql volatile
 set search_path = pg_catalog, remem, pg_temp
 as $$
   insert into remem.posting (workspace_key, word, memory_no, session_no, doc_len, tf)
-  select distinct on (word, p.memory_no) remem._workspace_key(_add_postings.workspace), remem._word(l.lexeme) as word, p.memory_no, p.session_no,
+  select distinct on (word, p.memory_no) _add_postings.workspace_key, remem._word(l.lexeme) as word, p.memory_no, p.session_no,
     least(p.doc_len, 32767), least(l.tf, 32767)
   from unnest(items, memory_nos, session_nos)
     p (item_no, item, attrs, fingerprint, content_hash, lexemes, tfs, doc_len, memory_no, session_no)
@@ -80,7 +80,7 @@ as $$
   -- In the order of the index, whose leaves are then each visited once.
   order by word, p.memory_no
 $$;
-comment on function remem._add_postings(text, remem._prepared_item[], bigint[], int[]) is 'Writes the inverted index of new rows.';
+comment on function remem._add_postings(bigint, remem._prepared_item[], bigint[], int[]) is 'Writes the inverted index of new rows.';
 
 -- Takes out the postings of rows, found by the words that each row says it has; `keep` leaves them in the past twin.
 create or replace function remem._drop_postings(workspace text, memory_nos bigint[], keep boolean) returns void

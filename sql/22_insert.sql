@@ -143,7 +143,7 @@ declare
   v_rows bigint;
   v_doc_len bigint;
 begin
-  perform remem._add_postings(workspace.workspace, items, memory_nos, session_nos);
+  perform remem._add_postings(workspace.workspace_key, items, memory_nos, session_nos);
   perform remem._add_item_entities(workspace.workspace, items, memory_nos);
   -- Nothing else makes a topic; most memories name none.
   if exists (select from unnest(items) p where (p.item).topic_key is not null or (p.item).title is not null) then

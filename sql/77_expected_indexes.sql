@@ -19,7 +19,7 @@ as $$
     ('forgotten_fingerprint_idx', 'CREATE INDEX CONCURRENTLY forgotten_fingerprint_idx ON remem.forgotten USING btree (workspace, fingerprint)'),
     ('forgotten_pkey', 'alter table remem.forgotten add constraint forgotten_pkey PRIMARY KEY (workspace, memory_no)'),
     ('forgotten_ref_idx', 'CREATE INDEX CONCURRENTLY forgotten_ref_idx ON remem.forgotten USING btree (workspace, ref) WHERE (ref IS NOT NULL)'),
-    ('frequent_word_pkey', 'alter table remem.frequent_word add constraint frequent_word_pkey PRIMARY KEY (workspace, lexeme)'),
+    ('frequent_word_pkey', 'alter table remem.frequent_word add constraint frequent_word_pkey PRIMARY KEY (workspace_key, word)'),
     ('generic_word_pkey', 'alter table remem.generic_word add constraint generic_word_pkey PRIMARY KEY (workspace, word, language)'),
     ('job_run_pkey', 'alter table remem.job_run add constraint job_run_pkey PRIMARY KEY (workspace, run_id)'),
     ('job_run_state_idx', 'CREATE INDEX CONCURRENTLY job_run_state_idx ON remem.job_run USING btree (workspace, state, started_at DESC)'),
@@ -39,8 +39,8 @@ as $$
     ('memory_session_idx', 'CREATE INDEX CONCURRENTLY memory_session_idx ON remem.memory USING btree (workspace, session_no, turn_no) WHERE ((session_no IS NOT NULL) AND (superseded_at IS NULL) AND (forgotten_at IS NULL))'),
     ('memory_validity_idx', 'CREATE INDEX CONCURRENTLY memory_validity_idx ON remem.memory USING btree (workspace, valid_to, valid_from) WHERE (((valid_from IS NOT NULL) OR (valid_to IS NOT NULL)) AND (superseded_at IS NULL) AND (forgotten_at IS NULL))'),
     ('plan_setting_pkey', 'alter table remem.plan_setting add constraint plan_setting_pkey PRIMARY KEY (workspace, space_no, name)'),
-    ('posting_past_pkey', 'alter table remem.posting_past add constraint posting_past_pkey PRIMARY KEY (workspace, lexeme, memory_no)'),
-    ('posting_pkey', 'alter table remem.posting add constraint posting_pkey PRIMARY KEY (workspace, lexeme, memory_no) INCLUDE (session_no, turn_no, doc_len, tf)'),
+    ('posting_past_pkey', 'alter table remem.posting_past add constraint posting_past_pkey PRIMARY KEY (workspace_key, word, memory_no)'),
+    ('posting_pkey', 'alter table remem.posting add constraint posting_pkey PRIMARY KEY (workspace_key, word, memory_no) INCLUDE (session_no, doc_len, tf)'),
     ('provider_embedding_pkey', 'alter table remem.provider_embedding add constraint provider_embedding_pkey PRIMARY KEY (workspace, space_no, provider_id)'),
     ('provider_pkey', 'alter table remem.provider add constraint provider_pkey PRIMARY KEY (workspace, provider_id)'),
     ('query_cache_key_idx', 'CREATE INDEX CONCURRENTLY query_cache_key_idx ON remem.query_cache USING btree (workspace, key, made_at DESC)'),
@@ -70,6 +70,7 @@ as $$
     ('topic_token_topic_no_idx', 'CREATE INDEX CONCURRENTLY topic_token_topic_no_idx ON remem.topic_token USING btree (workspace, topic_no)'),
     ('topic_topic_id_idx', 'CREATE UNIQUE INDEX CONCURRENTLY topic_topic_id_idx ON remem.topic USING btree (workspace, topic_id)'),
     ('topic_weight_idx', 'CREATE INDEX CONCURRENTLY topic_weight_idx ON remem.topic USING btree (workspace, weight DESC, topic_no) INCLUDE (owner)'),
+    ('workspace_key_unique', 'alter table remem.workspace add constraint workspace_key_unique UNIQUE (workspace_key)'),
     ('workspace_pkey', 'alter table remem.workspace add constraint workspace_pkey PRIMARY KEY (workspace)')
 $$;
 comment on function remem._expected_indexes() is 'Every index that an installation makes, but for those of embedding spaces.';

@@ -366,12 +366,13 @@ def test_the_workspace_leads_every_key_of_tenant_data(installed: Connection) -> 
         join pg_class x on x.oid = i.indexrelid join pg_am m on m.oid = x.relam
         where c.relnamespace = 'remem'::regnamespace
           and exists (select from pg_attribute a where a.attrelid = c.oid
-            and a.attname = 'workspace' and not a.attisdropped)
+            and a.attname in ('workspace', 'workspace_key') and not a.attisdropped)
         """
     ).fetchall()
     assert len(rows) > 10
     # hnsw and gin take no leading text column; the filter is part of what they are asked.
-    assert [row for row in rows if row[2] == "btree" and row[1] != "workspace"] == []
+    leading = {row[1] for row in rows if row[2] == "btree"}
+    assert leading == {"workspace", "workspace_key"}
 
 
 def test_text_that_is_compared_needs_no_locale(installed: Connection) -> None:

@@ -37,10 +37,10 @@ TABLES = (
     from made order by workspace, memory_no
     """,
     """
-    insert into remem.posting (workspace, lexeme, memory_no, doc_len, tf)
-    select m.workspace, l.lexeme, m.memory_no, 2, 1
+    insert into remem.posting (workspace_key, word, memory_no, doc_len, tf)
+    select remem._workspace_key(m.workspace), remem._word(l.lexeme), m.memory_no, 2, 1
     from made m cross join lateral (values ('common'), ('v' || n)) l (lexeme)
-    order by m.workspace, l.lexeme collate "C", m.memory_no
+    order by 1, 2, 3
     """,
     """
     insert into remem.embedding_2

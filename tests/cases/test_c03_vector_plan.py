@@ -28,8 +28,9 @@ select 'w', n, 'semantic', 'global', 'common v' || n, 'unspecified',
   '{{"workspace": "w", "kind": "semantic"}}', sha256(n::text::bytea),
   '', 2, array['common', 'v' || n], 1
 from generate_series(1, {ROWS}) n;
-insert into remem.posting (workspace, lexeme, memory_no, doc_len, tf)
-select 'w', l, n, 2, 1 from generate_series(1, {ROWS}) n, unnest(array['common', 'v' || n]) l;
+insert into remem.posting (workspace_key, word, memory_no, doc_len, tf)
+select remem._workspace_key('w'), remem._word(l), n, 2, 1
+from generate_series(1, {ROWS}) n, unnest(array['common', 'v' || n]) l;
 insert into remem.embedding_2
 select 'w', n, array(select (random() - 0.5 + 0 * n)::real from generate_series(1, 4))
 from generate_series(1, {ROWS}) n;

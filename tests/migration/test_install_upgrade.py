@@ -173,14 +173,41 @@ def rows(conn: Connection, like: dict[str, Any] | None = None) -> dict[str, Any]
 # What an upgrade is there to change: the ledger, the version, rows that a newer version brings.
 CHANGES = {"schema_migration", "setting", "source_class", "route", "embedding_space"}
 
+# Since 0.6.0 these have numbers for workspaces and words.
+POSTINGS = {"posting", "posting_past"}
+REKEYED = {*POSTINGS, "frequent_word"}
+
+
+def postings(conn: Connection) -> set[tuple[Any, ...]]:
+    """The rows of the inverted index as they are since 0.6.0, made of those from before."""
+    found = set()
+    for table in POSTINGS:
+        found |= set(
+            conn.execute(
+                "select %s, ('x' || encode(substr(sha256(convert_to(workspace, 'UTF8')), 1, 8),"
+                " 'hex'))::bit(64)::bigint, hashtextextended(lexeme, 0), memory_no, session_no,"
+                f" doc_len, tf from remem.{table}",
+                [table],
+            ).fetchall()
+        )
+    return found
+
 
 def test_an_upgrade_keeps_every_row_and_every_best_answer(landed: Connection) -> None:
     fill(landed)
-    before, asked = rows(landed), answers(landed)
+    before, asked, words = rows(landed), answers(landed), postings(landed)
     install.migrate(landed)
     after = rows(landed, like=before)
     assert after.keys() == before.keys()
-    for table in before.keys() - CHANGES:
+    assert len(words) > 100
+    assert words == {
+        (table, *row)
+        for table in POSTINGS
+        for row in landed.execute(
+            f"select workspace_key, word, memory_no, session_no, doc_len, tf from remem.{table}"
+        )
+    }
+    for table in before.keys() - CHANGES - REKEYED:
         assert after[table][0] == before[table][0], table
         assert sorted(map(repr, after[table][1])) == sorted(map(repr, before[table][1])), table
     for table in CHANGES & before.keys():

@@ -82,8 +82,8 @@ STORED = """
     m.source_class, m.importance, m.pinned, m.turn_no,
     m.attrs - '{workspace,created_at}'::text[] as attrs,
     (select array_agg(l order by l) from unnest(m.lexemes) l),
-    (select array_agg((p.lexeme, p.tf, p.doc_len, p.turn_no)::text order by p.lexeme)
-     from remem.posting p where p.workspace = m.workspace and p.memory_no = m.memory_no),
+    (select array_agg((p.word, p.tf, p.doc_len)::text order by p.word) from remem.posting p
+     where p.workspace_key = remem._workspace_key(m.workspace) and p.memory_no = m.memory_no),
     (select array_agg((e.name, e.given)::text order by e.name) from remem.memory_entity e
      where e.workspace = m.workspace and e.memory_no = m.memory_no),
     (select array_agg((a.name, a.other)::text order by a.name, a.other) from remem.entity_alias a

@@ -202,7 +202,7 @@ def test_a_source_class_of_ones_own_comes_along(db: Connection, other: Connectio
 
 
 def test_every_table_of_a_workspace_is_exported_or_known_to_be_derived(filled: Connection) -> None:
-    tables = {t for (t,) in filled.execute("select t::text from remem._workspace_tables() t")}
+    tables = {t for (t,) in filled.execute("select t.name::text from remem._workspace_tables() t")}
     vectors = {t for t in tables if t.startswith("embedding_") and t not in TELEMETRY}
     assert tables == set(TAKEN) | DERIVED | VECTORS | TELEMETRY | vectors
     types = {record["type"] for record in export(filled, "w")}

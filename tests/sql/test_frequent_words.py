@@ -21,8 +21,9 @@ def words(server: Server) -> Iterator[Connection]:
         db.execute("select remem.create_workspace('w'), remem.create_workspace('other')")
         for every in (3, 10, 50):
             db.execute(
-                "insert into remem.posting (workspace, lexeme, memory_no, doc_len, tf)"
-                " select w, %s, n, 9, 1 from generate_series(1, %s) n,"
+                "insert into remem.posting (workspace_key, word, memory_no, doc_len, tf)"
+                " select remem._workspace_key(w), remem._word(%s), n, 9, 1"
+                " from generate_series(1, %s) n,"
                 " unnest(array['w', 'other']) w where n %% %s = 0",
                 [f"w{every}", MEMORIES, every],
             )
@@ -52,7 +53,11 @@ def test_only_frequent_words_of_large_workspaces_are_kept(words: Connection) -> 
         assert value(words, "select remem.count_words('w')") == 2
         assert value(words, "select remem.count_words('other')") is None
         assert value(words, "select remem.count_words('nowhere')") is None
-        kept = words.execute("select workspace, lexeme, memories from remem.frequent_word")
+        kept = words.execute(
+            "select w.workspace, l, f.memories from remem.frequent_word f"
+            " join remem.workspace w using (workspace_key)"
+            " left join unnest(array['w3', 'w10', 'w50']) l on f.word = remem._word(l)"
+        )
         assert set(kept) == {("w", "w3", MEMORIES // 3), ("w", "w10", MEMORIES // 10)}
 
 
@@ -104,7 +109,9 @@ def test_recall_reads_the_statistic(words: Connection) -> None:
     )
     with words.transaction(force_rollback=True):
         words.execute("select remem.count_words('w')")
-        words.execute("update remem.frequent_word set memories = 77 where lexeme = 'w10'")
+        words.execute(
+            "update remem.frequent_word set memories = 77 where word = remem._word('w10')"
+        )
         assert value(words, f"select (p.prepared).frequencies from ({asked}) p") == [77]
 
 

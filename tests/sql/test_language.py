@@ -219,8 +219,9 @@ def test_an_upgrade_of_the_analysis_is_flagged_and_repaired(db: Connection) -> N
     db.execute("update remem.memory set lexemes = array['old'] where session_no is not null")
     db.execute("delete from remem.posting where session_no is not null")
     db.execute(
-        "insert into remem.posting (workspace, lexeme, memory_no, session_no, turn_no, doc_len, tf)"
-        " select workspace, 'old', memory_no, session_no, turn_no, 1, 1 from remem.memory"
+        "insert into remem.posting (workspace_key, word, memory_no, session_no, doc_len, tf)"
+        " select remem._workspace_key(workspace), remem._word('old'), memory_no, session_no, 1, 1"
+        " from remem.memory"
         " where session_no is not null"
     )
     db.execute("delete from remem.memory_entity")

@@ -315,8 +315,9 @@ def test_it_renews_the_statistics_of_large_workspaces(db: Connection) -> None:
     for workspace, memories in (("large", 6000), ("small", 4000)):
         db.execute("select remem.create_workspace(%s)", [workspace])
         db.execute(
-            "insert into remem.posting (workspace, lexeme, memory_no, doc_len, tf)"
-            " select %s, 'heron', n, 9, 1 from generate_series(1, 300) n",
+            "insert into remem.posting (workspace_key, word, memory_no, doc_len, tf)"
+            " select remem._workspace_key(%s), remem._word('heron'), n, 9, 1"
+            " from generate_series(1, 300) n",
             [workspace],
         )
         db.execute(
@@ -325,6 +326,9 @@ def test_it_renews_the_statistics_of_large_workspaces(db: Connection) -> None:
             [workspace, memories],
         )
     assert maintained(db)["words"] == ("done", 1)
-    kept = db.execute("select workspace, lexeme, memories from remem.frequent_word").fetchall()
-    assert kept == [("large", "heron", 300)]
+    kept = db.execute(
+        "select w.workspace, f.word = remem._word('heron'), f.memories"
+        " from remem.frequent_word f join remem.workspace w using (workspace_key)"
+    ).fetchall()
+    assert kept == [("large", True, 300)]
     assert maintained(db)["words"] == ("done", 0)

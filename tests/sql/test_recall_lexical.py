@@ -22,15 +22,20 @@ K1, B = 1.2, 0.3
 
 def load(db: Connection, documents: list[list[str]]) -> None:
     """Documents as postings and counts alone, which is all that the arm reads."""
+    key = value(db, "select remem._workspace_key('w')")
+    lexemes = sorted({word for words in documents for word in words})
+    numbers = dict(
+        db.execute("select l, remem._word(l) from unnest(%s::text[]) l", [lexemes]).fetchall()
+    )
     with (
         db.cursor() as cursor,
         cursor.copy(
-            "copy remem.posting (workspace, lexeme, memory_no, doc_len, tf) from stdin"
+            "copy remem.posting (workspace_key, word, memory_no, doc_len, tf) from stdin"
         ) as copy,
     ):
         for number, words in enumerate(documents, start=1):
             for word in set(words):
-                copy.write_row(("w", word, number, len(words), words.count(word)))
+                copy.write_row((key, numbers[word], number, len(words), words.count(word)))
     db.execute(
         "insert into remem.tally (workspace, space_no, rows_delta, doc_len_delta)"
         " values ('w', 0, %s, %s)",
@@ -331,8 +336,9 @@ def spread(server: Server) -> Iterator[Connection]:
         extent(db, 40000)
         for number, (condition, _) in enumerate(SPREADS.values()):
             db.execute(
-                "insert into remem.posting (workspace, lexeme, memory_no, doc_len, tf)"
-                f" select 'w', 'w{number}', n, 9, 1 from generate_series(1, 40000) n"
+                "insert into remem.posting (workspace_key, word, memory_no, doc_len, tf)"
+                f" select remem._workspace_key('w'), remem._word('w{number}'), n, 9, 1"
+                " from generate_series(1, 40000) n"
                 f" where {condition}"
             )
         db.execute("vacuum analyze remem.posting")
@@ -346,7 +352,9 @@ def test_a_frequency_beyond_the_cap_is_estimated_from_how_close_the_rows_lie(
     spread: Connection, where: str
 ) -> None:
     number = list(SPREADS).index(where)
-    exact = value(spread, "select count(*) from remem.posting where lexeme = %s", [f"w{number}"])
+    exact = value(
+        spread, "select count(*) from remem.posting where word = remem._word(%s)", [f"w{number}"]
+    )
     (frequency,) = terms(spread, f"w{number}", 40000, 1000)[1]
     factor = SPREADS[where][1]
     assert exact / factor <= frequency <= exact * factor

@@ -60,8 +60,9 @@ def fill(db: Connection) -> None:
               from generate_series(1, %(size)s) n
               returning workspace, memory_no, lexemes
             ), indexed as (
-              insert into remem.posting (workspace, lexeme, memory_no, doc_len, tf)
-              select m.workspace, l, m.memory_no, 3, 1 from made m cross join unnest(m.lexemes) l
+              insert into remem.posting (workspace_key, word, memory_no, doc_len, tf)
+              select remem._workspace_key(m.workspace), remem._word(l), m.memory_no, 3, 1
+              from made m cross join unnest(m.lexemes) l
             ), embedded as (
               insert into remem.embedding_2
               select m.workspace, m.memory_no, array(
@@ -283,7 +284,7 @@ def test_the_words_of_given_rows_are_looked_up_by_word_and_row(
     assert found == min(rows, SMALL if workspace != "big" else rows)
     (scan,) = [n for n in posting_scans(seen) if "= ANY" in n.get("Index Cond", "")]
     assert scan["Node Type"] == "Index Only Scan"
-    assert "lexeme =" in scan["Index Cond"]
+    assert "word =" in scan["Index Cond"]
 
 
 @pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
@@ -297,8 +298,8 @@ def test_postings_that_go_are_found_by_their_key(
             "select remem._drop_postings('big', array(select memory_no from remem.memory"
             " where workspace = 'big' order by memory_no limit 500), true)"
         )
-        gone = su.execute("select count(*) from remem.posting_past where workspace = 'big'")
+        gone = su.execute("select count(*) from remem.posting_past")
         assert gone.fetchone() == (1500,)
-    (scan,) = [n for n in posting_scans(seen) if "lexeme =" in n.get("Index Cond", "")]
+    (scan,) = [n for n in posting_scans(seen) if "word =" in n.get("Index Cond", "")]
     assert scan["Node Type"].startswith("Index") and "memory_no =" in scan["Index Cond"]
     assert "Seq Scan" not in {n["Node Type"] for n in posting_scans(seen)}

@@ -23,8 +23,9 @@ from tests.support.memories import (
 
 def lexemes_of(db: Connection, table: str, memory_id: object) -> set[str]:
     rows = db.execute(
-        f"select p.lexeme from remem.{table} p join remem.memory m using (workspace, memory_no)"
-        " where m.memory_id = %s",
+        "select l from remem.memory m cross join unnest(m.lexemes) l where m.memory_id = %s"
+        f" and exists (select from remem.{table} p where p.memory_no = m.memory_no"
+        "   and p.workspace_key = remem._workspace_key(m.workspace) and p.word = remem._word(l))",
         [memory_id],
     )
     return {lexeme for (lexeme,) in rows}

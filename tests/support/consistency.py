@@ -13,7 +13,7 @@ _LIVE = "m.superseded_at is null and m.forgotten_at is null"
 _CHECKS = {
     "posting of a live memory differs from its text": f"""
         with expected as (
-          select m.workspace, l.lexeme, m.memory_no, m.session_no, m.turn_no,
+          select w.workspace_key, remem._word(l.lexeme), m.memory_no, m.session_no,
             least(l.tf, 32767)::smallint as tf, least(m.doc_len, 32767)::smallint as doc_len
           from remem.memory m
           join remem.workspace w on w.workspace = m.workspace
@@ -22,8 +22,7 @@ _CHECKS = {
             remem._language_dictionaries(w.language)) l
           where {_LIVE}
         ), actual as (
-          select p.workspace, p.lexeme, p.memory_no, p.session_no, p.turn_no, p.tf,
-            p.doc_len::smallint
+          select p.workspace_key, p.word, p.memory_no, p.session_no, p.tf, p.doc_len
           from remem.posting p
         )
         (select * from expected except select * from actual)
@@ -41,16 +40,19 @@ _CHECKS = {
         where {_LIVE} and m.doc_len <> a.doc_len
     """,
     "past posting of a live or unknown memory": f"""
-        select p.workspace, p.memory_no from remem.posting_past p
-        where not exists (select from remem.memory m where m.workspace = p.workspace
+        select p.workspace_key, p.memory_no from remem.posting_past p
+        where not exists (select from remem.memory m join remem.workspace w using (workspace)
+          where w.workspace_key = p.workspace_key
           and m.memory_no = p.memory_no and not ({_LIVE}))
     """,
     "past memory whose postings are not the lexemes it had": f"""
         select m.workspace, m.memory_no from remem.memory m
         where not ({_LIVE}) and (
-          select array_agg(p.lexeme order by p.lexeme) from remem.posting_past p
-          where p.workspace = m.workspace and p.memory_no = m.memory_no
-        ) is distinct from (select array_agg(l order by l collate "C") from unnest(m.lexemes) l)
+          select array_agg(p.word order by p.word) from remem.posting_past p
+          where p.workspace_key = remem._workspace_key(m.workspace) and p.memory_no = m.memory_no
+        ) is distinct from (
+          select array_agg(distinct remem._word(l) order by remem._word(l))
+          from unnest(m.lexemes) l)
     """,
     "name of a live memory differs from its text": f"""
         with expected as (

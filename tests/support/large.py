@@ -54,10 +54,11 @@ select workspace, memory_no, k.kind, 'global', 'common w' || n % 97 || ' v' || n
 from made cross join lateral (select case when n % 3 = 0 then 'task' else 'semantic' end) k (kind)
 order by workspace, memory_no;
 
-insert into remem.posting (workspace, lexeme, memory_no, session_no, turn_no, doc_len, tf)
-select m.workspace, l.lexeme, m.memory_no, m.session_no, m.turn_no, 3, 1
-from made m cross join lateral (values ('common'), ('w' || n % 97), ('v' || n)) l (lexeme)
-order by m.workspace, l.lexeme collate "C", m.memory_no;
+insert into remem.posting (workspace_key, word, memory_no, session_no, doc_len, tf)
+select w.workspace_key, remem._word(l.lexeme), m.memory_no, m.session_no, 3, 1
+from made m join remem.workspace w using (workspace)
+cross join lateral (values ('common'), ('w' || n % 97), ('v' || n)) l (lexeme)
+order by 1, 2, 3;
 
 insert into remem.memory_entity (workspace, name, memory_no, given)
 select m.workspace, e.name, m.memory_no, true

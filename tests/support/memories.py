@@ -35,6 +35,15 @@ _TYPES = {
 Vector = Sequence[float | None]
 
 
+def posted(db: Connection) -> set[str | None]:
+    """The lexemes that the inverted index holds; None for one that its memory does not have."""
+    rows = db.execute(
+        "select (select min(l) from unnest(m.lexemes) l where remem._word(l) = p.word)"
+        " from remem.posting p join remem.memory m using (memory_no)"
+    )
+    return {lexeme for (lexeme,) in rows}
+
+
 def floats(vector: Vector | None) -> list[float | None] | None:
     """psycopg wants lists of one type."""
     if vector is None:

@@ -59,7 +59,7 @@ def contents(
     def named(row: dict[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, value in row.items():
-            if key in ("workspace", "changed_xid", *without):
+            if key in ("workspace", "workspace_key", "changed_xid", *without):
                 continue
             if key in _MEMORY:
                 found[key] = memories.get(value, value)
@@ -78,8 +78,10 @@ def contents(
         return found
 
     result = {}
-    tables = conn.execute("select t::text from remem._workspace_tables() t").fetchall()
-    for (name,) in tables:
+    tables = conn.execute(
+        "select t.name::text, replace(t.owned, '$1', '%s') from remem._workspace_tables() t"
+    ).fetchall()
+    for name, owned in tables:
         if name in TELEMETRY:
             continue
         if name == "tally":
@@ -89,8 +91,8 @@ def contents(
                 " having sum(rows_delta) <> 0"
             )
         else:
-            query = sql.SQL("select to_jsonb(t) from {} t where workspace = %s").format(
-                sql.Identifier("remem", name)
+            query = sql.SQL("select to_jsonb(t) from {} t where {}").format(
+                sql.Identifier("remem", name), sql.SQL(owned)
             )
         rows = [named(row) for (row,) in conn.execute(query, (workspace,)).fetchall()]
         if name == "tombstone":  # its number is a place in a sequence of another database

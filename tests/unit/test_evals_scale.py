@@ -98,7 +98,10 @@ def test_what_is_loaded_is_what_remember_writes(db: psycopg.Connection[Any]) -> 
     rows = [row for row in corpus.rows() if row.workspace == TENTH]
     assert scale_load.difference_to_remember(db, rows, "scale", space_no) == []
     # And the comparison sees what is different.
-    db.execute("update remem.posting set tf = tf + 1 where workspace = %s", [TENTH])
+    db.execute(
+        "update remem.posting set tf = tf + 1 where workspace_key = remem._workspace_key(%s)",
+        [TENTH],
+    )
     assert scale_load.difference_to_remember(db, rows, "scale", space_no) == ["postings"]
 
 

@@ -681,7 +681,7 @@ COMMENT ON COLUMN remem.workspace.workspace_key IS 'The workspace as a number, w
 
 CREATE FUNCTION remem._add_live(workspace remem.workspace, items remem._prepared_item[], memory_nos bigint[], session_nos integer[], turn_nos integer[]) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._add_postings(workspace text, items remem._prepared_item[], memory_nos bigint[], session_nos integer[]) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._add_postings(workspace_key bigint, items remem._prepared_item[], memory_nos bigint[], session_nos integer[]) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._add_tally(workspace text, space_no integer, rows_delta bigint, doc_len_delta bigint DEFAULT 0) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -2046,10 +2046,10 @@ COMMENT ON TABLE remem.plan_setting IS 'Thresholds and limits of the planner tha
 CREATE TABLE remem.posting (
     workspace_key bigint NOT NULL,
     word bigint NOT NULL,
-    memory_no bigint CONSTRAINT posting_memory_no_not_null1 NOT NULL,
+    memory_no bigint NOT NULL,
     session_no integer,
-    doc_len smallint CONSTRAINT posting_doc_len_not_null1 NOT NULL,
-    tf smallint CONSTRAINT posting_tf_not_null1 NOT NULL
+    doc_len smallint NOT NULL,
+    tf smallint NOT NULL
 );
 
 COMMENT ON TABLE remem.posting IS 'Inverted index of live memories: one row per memory and distinct lexeme.';
@@ -2057,10 +2057,10 @@ COMMENT ON TABLE remem.posting IS 'Inverted index of live memories: one row per 
 CREATE TABLE remem.posting_past (
     workspace_key bigint CONSTRAINT posting_workspace_key_not_null NOT NULL,
     word bigint CONSTRAINT posting_word_not_null NOT NULL,
-    memory_no bigint CONSTRAINT posting_memory_no_not_null1 NOT NULL,
+    memory_no bigint CONSTRAINT posting_memory_no_not_null NOT NULL,
     session_no integer,
-    doc_len smallint CONSTRAINT posting_doc_len_not_null1 NOT NULL,
-    tf smallint CONSTRAINT posting_tf_not_null1 NOT NULL
+    doc_len smallint CONSTRAINT posting_doc_len_not_null NOT NULL,
+    tf smallint CONSTRAINT posting_tf_not_null NOT NULL
 );
 
 COMMENT ON TABLE remem.posting_past IS 'Postings of superseded and forgotten memories; read only by as_of.';

@@ -3,6 +3,7 @@
 -- and leads every key as `workspace` does elsewhere; `word` is the lexeme (remem._word). What the words are stands in
 -- memory.lexemes. Writes all postings anew, about 2 seconds for a million: writers wait, readers for the end of it only.
 
+select pg_advisory_xact_lock(7284, 2);  -- writers hold it shared before they look at a table: none holds one that is changed below
 lock table remem.posting, remem.posting_past in share row exclusive mode;
 
 create table remem.posting_new (
@@ -51,31 +52,36 @@ comment on column remem.workspace.workspace_key is 'The workspace as a number, w
 drop table remem.posting, remem.posting_past;
 alter table remem.posting_new rename to posting;
 alter table remem.posting_past_new rename to posting_past;
+
+create table remem.frequent_word_new (
+  workspace_key bigint not null,
+  word bigint not null,
+  memories bigint not null,
+  primary key (workspace_key, word)
+);
+insert into remem.frequent_word_new
+select w.workspace_key, hashtextextended(f.lexeme, 0), sum(f.memories) from remem.frequent_word f join remem.workspace w using (workspace) group by 1, 2;
+drop table remem.frequent_word;
+alter table remem.frequent_word_new rename to frequent_word;
+alter table remem.frequent_word enable row level security;
+comment on table remem.frequent_word is 'Words that many live memories of a workspace hold, and how many; a statistic, renewed by count_words.';
+
 do $$
 declare
   v_constraint record;
 begin
   for v_constraint in  -- from Postgres 18 on that a column is not null has a name too
     select c.conrelid::regclass as relation, c.conname as name from pg_constraint c
-    where c.conrelid in ('remem.posting'::regclass, 'remem.posting_past'::regclass) and strpos(c.conname, '_new_') > 0
+    where c.conrelid in ('remem.posting'::regclass, 'remem.posting_past'::regclass, 'remem.frequent_word'::regclass) and strpos(c.conname, '_new_') > 0
   loop
     execute format('alter table %s rename constraint %I to %I', v_constraint.relation, v_constraint.name,
       replace(v_constraint.name, '_new_', '_'));
   end loop;
+  if exists (select from remem.posting) then  -- a new table has no statistics
+    analyze remem.posting, remem.posting_past, remem.frequent_word;
+  end if;
 end
 $$;
-
--- A statistic: count_words makes it anew.
-drop table remem.frequent_word;
-create table remem.frequent_word (
-  workspace_key bigint not null,
-  word bigint not null,
-  memories bigint not null,
-  primary key (workspace_key, word)
-);
-alter table remem.frequent_word enable row level security;
-comment on table remem.frequent_word is 'Words that many live memories of a workspace hold, and how many; a statistic, renewed by count_words.';
-update remem.workspace set words_counted = null where words_counted is not null;
 
 -- A posting does not say any more which turn its memory is.
 drop function if exists remem._add_postings(text, remem._prepared_item[], bigint[], int[], int[]);

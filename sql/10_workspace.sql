@@ -1,7 +1,7 @@
 -- Workspaces: the tenant boundary, with the language and the embedding space of its memories.
 
 -- The workspace as a number, where a key is compared so often that text would be slow: in postings. Eight bytes of a
--- digest that nobody can aim at; that no two workspaces have the same is a constraint.
+-- digest: nobody can aim at that of a given name, and that no two workspaces have the same is a constraint.
 create or replace function remem._workspace_key(workspace text) returns bigint
 language plpgsql immutable parallel safe
 set search_path = pg_catalog, remem, pg_temp

@@ -1,6 +1,7 @@
 -- The arms beside vector, lexical and pointer, and the one door to all of them by name.
 
--- Memories that hold a quoted phrase word for word: postings intersected, then the folded text checked.
+-- Memories that hold a quoted phrase word for word: the newest postings of its rarest word, the others looked up for those
+-- rows, then the folded text, newest first, until there are enough.
 create or replace function remem._arm_phrase(query remem._query, n int) returns table (memory_no bigint, score float8)
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
@@ -8,32 +9,50 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
+  c_read constant int := 20000;    -- postings of the rarest word
+  c_checked constant int := 5000;  -- rows whose text is looked at, 20 us each
+  v_workspace text := query.workspace;
   v_key bigint := remem._workspace_key(query.workspace);
+  v_dictionaries regdictionary[] := remem._language_dictionaries((select w.language from remem.workspace w where w.workspace = query.workspace));
 begin
   return query
-  with phrase as (
-    select p.phrase, p.ordinality as no from unnest(query.phrases) with ordinality p (phrase, ordinality)
-  ), lexeme as (
-    select p.no, l.lexeme from phrase p
-    cross join lateral remem._lexemes(p.phrase, remem._language_dictionaries(
-      (select w.language from remem.workspace w where w.workspace = query.workspace))) l
+  with lexeme as materialized (
+    select p.no, p.phrase, remem._word(l.lexeme) as word, count(*) over (partition by p.no) as words,
+      row_number() over (partition by p.no order by f.frequency, l.lexeme) as place
+    from unnest(query.phrases) with ordinality p (phrase, no)
+    cross join lateral remem._lexemes(p.phrase, v_dictionaries) l
+    left join unnest(query.lexemes, query.frequencies) f (lexeme, frequency) on f.lexeme = l.lexeme
     where not l.extra
+  ), listed as materialized (
+    select l.no, l.phrase, l.words, array(select p.memory_no from remem.posting p
+      where p.workspace_key = v_key and p.word = l.word order by p.memory_no desc limit c_read) as nos
+    from lexeme l where l.place = 1
   ), found as (
-    select l.no, h.memory_no from lexeme l
-    cross join lateral (select p.memory_no from remem.posting p
-      where p.workspace_key = v_key and p.word = remem._word(l.lexeme) limit 20000) h
-    group by l.no, h.memory_no
-    having count(*) = (select count(*) from lexeme x where x.no = l.no)
+    select h.phrase, h.memory_no
+    from (
+      select d.no, d.phrase, d.words, u.memory_no from listed d cross join lateral unnest(d.nos) u (memory_no)
+      union all
+      select d.no, d.phrase, d.words, p.memory_no from listed d
+      join lexeme l on l.no = d.no and l.place > 1
+      cross join lateral (select p.memory_no from remem.posting p
+        where p.workspace_key = v_key and p.word = l.word and p.memory_no = any (d.nos) offset 0) p
+    ) h
+    group by h.no, h.phrase, h.words, h.memory_no having count(*) = h.words
   )
-  select m.memory_no, count(*)::float8 as score
-  from found f join phrase p on p.no = f.no
-  join remem.memory m on m.workspace = query.workspace and m.memory_no = f.memory_no
-  where position(p.phrase in remem._fold(left(remem._document_text(m.title, m.summary, m.body, m.speaker, m.aliases, m.tags), 100000))) > 0
-    and (query.allowed is null or m.memory_no = any (query.allowed))
-    and (query.row_filter is null or m.attrs @@ query.row_filter)
-    and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now())
-  group by m.memory_no
-  order by 2 desc, m.memory_no limit n;
+  select f.memory_no, x.score::float8
+  from (
+    select f.memory_no, array_agg(f.phrase) as phrases from found f group by f.memory_no
+    order by count(*) desc, f.memory_no desc limit c_checked) f
+  -- offset 0 keeps it a lookup per row by the key, also in tables that were never analysed.
+  cross join lateral (
+    select remem._fold(left(remem._document_text(m.title, m.summary, m.body, m.speaker, m.aliases, m.tags), 100000)) as text
+    from remem.memory m
+    where m.workspace = v_workspace and m.memory_no = f.memory_no
+      and (query.allowed is null or m.memory_no = any (query.allowed))
+      and (query.row_filter is null or m.attrs @@ query.row_filter)
+      and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now()) offset 0) m
+  cross join lateral (select count(*) as score from unnest(f.phrases) p (phrase) where position(p.phrase in m.text) > 0) x
+  where x.score > 0 limit n;
 end
 $$;
 comment on function remem._arm_phrase(remem._query, int) is 'Memories that hold the quoted phrases of a query.';

@@ -109,11 +109,13 @@ begin
     return '{}';
   end if;
   return array(
-    select distinct p.memory_no from unnest(query.excluded) x (lexeme)
-    join remem.posting p on p.workspace_key = v_key and p.word = remem._word(x.lexeme) and p.memory_no = any (memory_nos)
+    select p.memory_no from unnest(query.excluded) x (lexeme)
+    cross join lateral (select p.memory_no from remem.posting p
+      where p.workspace_key = v_key and p.word = remem._word(x.lexeme) and p.memory_no = any (memory_nos) offset 0) p
     union
     select p.memory_no from unnest(query.excluded) x (lexeme)
-    join remem.posting_past p on p.workspace_key = v_key and p.word = remem._word(x.lexeme) and p.memory_no = any (memory_nos)
+    cross join lateral (select p.memory_no from remem.posting_past p
+      where p.workspace_key = v_key and p.word = remem._word(x.lexeme) and p.memory_no = any (memory_nos) offset 0) p
     where query.as_of is not null);
 end
 $$;

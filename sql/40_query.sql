@@ -179,7 +179,7 @@ begin
 
   -- Web-search syntax: "quoted phrases" and -excluded words (a hyphen before a letter).
   if v_asked ~ '["\u201c\u201e\u00ab]' then
-    prepared.phrases := array(select btrim(m[1]) from regexp_matches(prepared.folded collate "C",
+    prepared.phrases := array(select btrim(regexp_replace(m[1], '\s+', ' ', 'g')) from regexp_matches(prepared.folded collate "C",
       '["\u201c\u201e\u00ab]([^"\u201c\u201d\u201e\u00ab\u00bb]{2,250})["\u201c\u201d\u00bb]', 'g') m where btrim(m[1]) <> '' limit 8);
   end if;
   if strpos(v_asked, '-') > 0 and v_asked ~ '(^|\s)-[^\s0-9"-]' then

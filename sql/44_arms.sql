@@ -45,7 +45,8 @@ begin
     order by count(*) desc, f.memory_no desc limit c_checked) f
   -- offset 0 keeps it a lookup per row by the key, also in tables that were never analysed.
   cross join lateral (
-    select remem._fold(left(remem._document_text(m.title, m.summary, m.body, m.speaker, m.aliases, m.tags), 100000)) as text
+    select translate(remem._fold(left(remem._document_text(m.title, m.summary, m.body, m.speaker, m.aliases, m.tags), 100000)),
+      E'\n\t\r', '  ') as text  -- a line may end within a phrase
     from remem.memory m
     where m.workspace = v_workspace and m.memory_no = f.memory_no
       and (query.allowed is null or m.memory_no = any (query.allowed))

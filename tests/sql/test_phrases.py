@@ -107,6 +107,7 @@ def test_each_memory_is_looked_at_once_at_most(
         assert 0 < most_read(seen, "posting") <= 2.5 * ROWS
 
 
+@pytest.mark.covers("ME18")
 def test_the_rows_that_hold_most_of_the_phrases_come_first(db: Connection) -> None:
     for n in range(30):
         remember(db, "w", f"The blue heron of pond {n} waits.", ref=f"heron{n}")

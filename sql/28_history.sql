@@ -76,14 +76,16 @@ begin
       cross join lateral (select x.* from remem.memory x where x.workspace = e.workspace and x.memory_no = e.memory_no offset 0) m
       where e.workspace = conflicts.workspace and e.name >= '=' and e.name < '>' and (m.valid_to is null or m.valid_to > now())
     ), ranked as materialized (
-      select s.*, row_number() over (partition by s.name, s.subject, s.scope, s.scope_ref order by s.memory_no desc) as place from said s
+      select r.* from (
+        select s.*, row_number() over (partition by s.name, s.subject, s.scope, s.scope_ref order by s.memory_no desc) as place from said s) r
+      where r.place <= c_newest
     ), pairs as materialized (
       select p.a_no, p.b_no
       from (
         select a.memory_no as a_no, b.memory_no as b_no
         from ranked a
         join ranked b on b.name = a.name and b.subject = a.subject and b.scope = a.scope and b.scope_ref = a.scope_ref
-        where b.memory_no < a.memory_no and b.fingerprint <> a.fingerprint and b.holds && a.holds and greatest(a.place, b.place) <= c_newest
+        where b.memory_no < a.memory_no and b.fingerprint <> a.fingerprint and b.holds && a.holds
       ) p
       where not exists (select from remem.relation r
         where r.workspace = conflicts.workspace and r.src_no in (p.a_no, p.b_no) and r.dst_no in (p.a_no, p.b_no)

@@ -701,11 +701,11 @@ CREATE FUNCTION remem._analyser_version() RETURNS integer LANGUAGE sql IMMUTABLE
 
 CREATE FUNCTION remem._arm_attribute(query remem._query, n integer) RETURNS TABLE(memory_no bigint, score double precision) LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
-CREATE FUNCTION remem._arm_lexical(query remem._query, n integer, budget integer, OUT memory_nos bigint[], OUT scores double precision[], OUT matched double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_nestloop TO 'off';
+CREATE FUNCTION remem._arm_lexical(query remem._query, n integer, budget integer, OUT memory_nos bigint[], OUT scores double precision[], OUT matched double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_seqscan TO 'off' SET enable_nestloop TO 'off';
 
-CREATE FUNCTION remem._arm_lexical_at(query remem._query, n integer, budget integer, OUT memory_nos bigint[], OUT scores double precision[], OUT matched double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_nestloop TO 'off';
+CREATE FUNCTION remem._arm_lexical_at(query remem._query, n integer, budget integer, OUT memory_nos bigint[], OUT scores double precision[], OUT matched double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_seqscan TO 'off' SET enable_nestloop TO 'off';
 
-CREATE FUNCTION remem._arm_phrase(query remem._query, n integer) RETURNS TABLE(memory_no bigint, score double precision) LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
+CREATE FUNCTION remem._arm_phrase(query remem._query, n integer) RETURNS TABLE(memory_no bigint, score double precision) LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_seqscan TO 'off';
 
 CREATE FUNCTION remem._arm_pointer(query remem._query, n integer) RETURNS TABLE(memory_no bigint, score double precision) LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
@@ -933,7 +933,7 @@ CREATE FUNCTION remem._error_catalog() RETURNS TABLE(code text, message text) LA
 
 CREATE FUNCTION remem._error_value(code text, message text, detail text, hint text) RETURNS jsonb LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._excluded(query remem._query, memory_nos bigint[]) RETURNS bigint[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._excluded(query remem._query, memory_nos bigint[]) RETURNS bigint[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_seqscan TO 'off';
 
 CREATE FUNCTION remem._expand(workspace text, memory_nos bigint[], scores double precision[], most integer, row_filter jsonpath DEFAULT NULL::jsonpath, by_entity boolean DEFAULT false) RETURNS TABLE(memory_no bigint, from_no bigint, score double precision, kind text) LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
@@ -1219,7 +1219,7 @@ CREATE FUNCTION remem._maintain_words(until timestamp with time zone, OUT n bigi
 
 CREATE FUNCTION remem._match_imports(workspace text, memories remem._import_memory[]) RETURNS TABLE(pos bigint, memory_id uuid, outcome text) LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._match_items(workspace text, items remem._prepared_item[]) RETURNS TABLE(pos bigint, memory_no bigint, memory_id uuid, ref text, outcome text) LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_incremental_sort TO 'off';
+CREATE FUNCTION remem._match_items(workspace text, items remem._prepared_item[]) RETURNS TABLE(pos bigint, memory_no bigint, memory_id uuid, ref text, outcome text) LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_incremental_sort TO 'off' SET enable_seqscan TO 'off';
 
 CREATE FUNCTION remem._matching(workspace text, row_filter jsonpath) RETURNS bigint[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1396,7 +1396,7 @@ CREATE FUNCTION remem._qualified_by_meaning(context remem._plan_context, matches
 
 CREATE FUNCTION remem._query_entities(workspace text, folded text) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
-CREATE FUNCTION remem._query_terms(workspace text, query text, dictionaries regdictionary[], documents bigint, counted bigint, cap integer, OUT lexemes text[], OUT frequencies bigint[], OUT idfs double precision[], OUT idf_mass double precision) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
+CREATE FUNCTION remem._query_terms(workspace text, query text, dictionaries regdictionary[], documents bigint, counted bigint, cap integer, OUT lexemes text[], OUT frequencies bigint[], OUT idfs double precision[], OUT idf_mass double precision) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_seqscan TO 'off';
 
 CREATE FUNCTION remem._query_vector(space remem.embedding_space, query text, query_embedding real[], options jsonb, OUT vector real[], OUT more jsonb, OUT degraded text[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1490,7 +1490,7 @@ CREATE FUNCTION remem._server_embed(texts text[]) RETURNS real[] LANGUAGE plpgsq
 
 CREATE FUNCTION remem._server_model() RETURNS jsonb LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._session_scores(query remem._query, units bigint[], OUT sessions bigint[], OUT scores double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_nestloop TO 'off' SET enable_bitmapscan TO 'off';
+CREATE FUNCTION remem._session_scores(query remem._query, units bigint[], OUT sessions bigint[], OUT scores double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_seqscan TO 'off' SET enable_nestloop TO 'off' SET enable_bitmapscan TO 'off';
 
 CREATE FUNCTION remem._set_entry_vector(claim remem.embedding_claim, vector real[]) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1618,9 +1618,9 @@ CREATE FUNCTION remem._word(lexeme text) RETURNS bigint LANGUAGE sql IMMUTABLE P
 
 CREATE FUNCTION remem._word_evidence(context remem._plan_context, topic_nos bigint[], shared integer[]) RETURNS double precision[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
 
-CREATE FUNCTION remem._word_scores(query remem._query, memory_nos bigint[], OUT scores double precision[], OUT matched double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_nestloop TO 'off';
+CREATE FUNCTION remem._word_scores(query remem._query, memory_nos bigint[], OUT scores double precision[], OUT matched double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_seqscan TO 'off' SET enable_nestloop TO 'off';
 
-CREATE FUNCTION remem._word_scores_at(query remem._query, memory_nos bigint[], OUT scores double precision[], OUT matched double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_nestloop TO 'off';
+CREATE FUNCTION remem._word_scores_at(query remem._query, memory_nos bigint[], OUT scores double precision[], OUT matched double precision[]) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_seqscan TO 'off' SET enable_nestloop TO 'off';
 
 CREATE FUNCTION remem._words_are_counted(documents bigint, counted bigint) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
@@ -1648,7 +1648,7 @@ CREATE FUNCTION remem.complete_embeddings(workspace text, claim_id uuid, item_no
 
 CREATE FUNCTION remem.configure(name text, value text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.conflicts(workspace text, "limit" integer DEFAULT 50) RETURNS SETOF remem.conflict_candidate LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
+CREATE FUNCTION remem.conflicts(workspace text, "limit" integer DEFAULT 50) RETURNS SETOF remem.conflict_candidate LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_nestloop TO 'off' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
 CREATE FUNCTION remem.correct(workspace text, body text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text, reason text DEFAULT NULL::text, changes jsonb DEFAULT '{}'::jsonb, embedding real[] DEFAULT NULL::real[], space text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET extra_float_digits TO '1' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 

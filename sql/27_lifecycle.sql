@@ -50,7 +50,9 @@ as $$
   with recursive chain (memory_no) as (
     select n from unnest(memory_nos) n
     union
-    select l.old_no from chain c join remem.lineage l on l.workspace = _with_former.workspace and l.new_no = c.memory_no
+    select l.old_no from chain c
+    cross join lateral (select x.old_no from remem.lineage x
+      where x.workspace = _with_former.workspace and x.new_no = c.memory_no offset 0) l  -- a look-up a version, not all of them
   )
   select coalesce(array_agg(c.memory_no order by c.memory_no), '{}') from chain c
 $$;

@@ -59,6 +59,7 @@ comment on function remem.history(text, uuid, text) is
 create or replace function remem.conflicts(workspace text, "limit" int default 50) returns setof remem.conflict_candidate
 language plpgsql stable security definer
 set search_path = pg_catalog, remem, pg_temp
+set enable_nestloop = off  -- no estimate sees how much is said of one attribute; what is meant as probes is lateral
 as $$
 declare
   c_newest constant int := 200;  -- of what is said of one attribute: pairs grow with the square
@@ -86,11 +87,13 @@ begin
         from ranked a
         join ranked b on b.name = a.name and b.subject = a.subject and b.scope = a.scope and b.scope_ref = a.scope_ref
         where b.memory_no < a.memory_no and b.fingerprint <> a.fingerprint and b.holds && a.holds
-      ) p
-      where not exists (select from remem.relation r
-        where r.workspace = conflicts.workspace and r.src_no in (p.a_no, p.b_no) and r.dst_no in (p.a_no, p.b_no)
-          and r.kind in ('not_conflict', 'compatible'))
-      order by p.a_no desc, p.b_no desc limit "limit"
+        order by a.memory_no desc, b.memory_no desc offset 0
+      ) p  -- newest first, each looked up, until there are enough
+      where not (select exists (select from remem.relation r
+          where r.workspace = conflicts.workspace and r.src_no = p.a_no and r.dst_no = p.b_no and r.kind in ('not_conflict', 'compatible'))
+        or exists (select from remem.relation r
+          where r.workspace = conflicts.workspace and r.src_no = p.b_no and r.dst_no = p.a_no and r.kind in ('not_conflict', 'compatible')))
+      limit "limit"
     )
     select a.subject, a.attribute, a.memory_id, a.ref, a.body, b.memory_id, b.ref, b.body,
       (select min(r.kind) from remem.relation r

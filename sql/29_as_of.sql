@@ -22,8 +22,10 @@ declare
   v_part constant text := '(select e.memory_no, e.embedding operator(@extschema:vector@.<=>) $2 as distance from remem.%I e'
     ' where e.workspace = $1 and (select remem._known_at(m, $3) and ($4 is null or m.attrs @@ $4)'
     ' from remem.memory m where m.workspace = $1 and m.memory_no = e.memory_no) order by %s limit %s)';
-  v_sorted constant text := '(select s.memory_no, s.distance from (select e.memory_no, e.embedding operator(@extschema:vector@.<=>) $2 as distance'
-    ' from remem.%I e where e.workspace = $1 order by 2 offset 0) s where (select remem._known_at(m, $3) and ($4 is null or m.attrs @@ $4)'
+  -- The inner offset 0 keeps the order from the HNSW index, which passes over everybody's rows.
+  v_sorted constant text := '(select s.memory_no, s.distance from (select d.* from ('
+    'select e.memory_no, e.embedding operator(@extschema:vector@.<=>) $2 as distance from remem.%I e where e.workspace = $1 offset 0) d'
+    ' order by d.distance, d.memory_no offset 0) s where (select remem._known_at(m, $3) and ($4 is null or m.attrs @@ $4)'
     ' from remem.memory m where m.workspace = $1 and m.memory_no = s.memory_no) limit %s)';
   v_live text := format('embedding_%s', query.space_no);
 begin
@@ -50,6 +52,7 @@ create or replace function remem._arm_lexical_at(
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off  -- see _query_terms
 set enable_nestloop = off  -- see _arm_lexical
 as $$
 declare
@@ -154,6 +157,7 @@ create or replace function remem._word_scores_at(query remem._query, memory_nos 
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off  -- see _query_terms
 set enable_nestloop = off  -- see _arm_lexical
 as $$
 declare

@@ -18,6 +18,7 @@ create or replace function remem._query_terms(
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off  -- where few words are all there are, a word that is not among them is thought to be met soon
 as $$
 declare
   c_sample constant int := 40;

@@ -15,6 +15,7 @@ create or replace function remem._arm_lexical(
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off  -- see _query_terms
 set enable_nestloop = off  -- no estimate sees how many rows there are; what is meant as probes is lateral
 as $$
 declare
@@ -147,6 +148,7 @@ create or replace function remem._word_scores(
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off  -- see _query_terms
 set enable_nestloop = off  -- see _arm_lexical
 as $$
 declare

@@ -6,6 +6,7 @@ create or replace function remem._arm_phrase(query remem._query, n int) returns 
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off  -- see _query_terms
 as $$
 #variable_conflict use_column
 declare

@@ -51,12 +51,12 @@ begin
           coalesce(f.score, 0), v_lexical.scores[1], vector_weight) as base
         from found f order by 2 desc, f.memory_no limit v_best) g) b
     join remem.memory t on t.workspace = v_workspace and t.memory_no = b.memory_no and b.base >= c_near * b.best
-    -- offset 0 keeps it a lookup per turn by memory_session_idx, also in tables that were never analysed.
+    -- The order keeps it a lookup per turn by memory_session_idx, also in a table that was never analysed or is one session.
     cross join lateral (
       select m.memory_no from remem.memory m
       where m.workspace = v_workspace and m.session_no = t.session_no
         and m.turn_no between t.turn_no - 2 and t.turn_no + 2 and m.superseded_at is null and m.forgotten_at is null
-      offset 0) n
+      order by m.workspace, m.session_no, m.turn_no limit 100) n
     union
     select x.memory_no from unnest(v_keep || pool) x (memory_no)
   )
@@ -101,6 +101,7 @@ comment on function remem._candidates(remem._query, float8, remem._arm_result[],
 create or replace function remem._excluded(query remem._query, memory_nos bigint[]) returns bigint[]
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
+set enable_seqscan = off  -- see _query_terms
 as $$
 declare
   v_key bigint := remem._workspace_key(query.workspace);

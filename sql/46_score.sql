@@ -8,6 +8,7 @@ create or replace function remem._session_scores(query remem._query, units bigin
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off  -- see _query_terms
 set enable_nestloop = off  -- see _arm_lexical
 set enable_bitmapscan = off  -- a bitmap of all sessions comes before the first of a sample
 as $$
@@ -49,7 +50,7 @@ begin
         select sum(y.doc_len) from (
           select m.doc_len from remem.memory m
           where m.workspace = v_workspace and m.session_no = t.unit and m.superseded_at is null and m.forgotten_at is null
-            and m.attrs @@ v_scope limit 200) y) end as doc_len
+            and m.attrs @@ v_scope order by m.workspace, m.session_no, m.turn_no limit 200) y) end as doc_len
       from remem.session x where x.workspace = v_workspace and x.session_no = t.unit offset 0) s on true
     where t.unit = any (units)
     group by t.unit

@@ -272,9 +272,10 @@ create or replace function remem._topic_is_live(topic remem.topic) returns boole
 language sql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
+  -- offset 0 keeps it a lookup by the key: with the conditions beside it, an index that has them may seem as good.
   select not topic.derived or exists (
-    select from remem.memory m where m.workspace = topic.workspace and m.memory_no = topic.memory_no
-      and m.superseded_at is null and m.forgotten_at is null
+    select from (select x.* from remem.memory x where x.workspace = topic.workspace and x.memory_no = topic.memory_no offset 0) m
+    where m.superseded_at is null and m.forgotten_at is null
       and (m.valid_from is null or m.valid_from <= now()) and (m.valid_to is null or m.valid_to > now()))
 $$;
 comment on function remem._topic_is_live(remem.topic) is 'False for a topic whose only source is a memory that is not live.';

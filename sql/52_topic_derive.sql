@@ -86,9 +86,10 @@ language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
 as $$
 begin
-  return exists (select from remem.memory m
-    where m.workspace = _memory_is_live.workspace and m.memory_no = _memory_is_live.memory_no
-      and m.superseded_at is null and m.forgotten_at is null);
+  return exists (  -- offset 0: see _topic_is_live
+    select from (select x.superseded_at, x.forgotten_at from remem.memory x
+      where x.workspace = _memory_is_live.workspace and x.memory_no = _memory_is_live.memory_no offset 0) m
+    where m.superseded_at is null and m.forgotten_at is null);
 end
 $$;
 comment on function remem._memory_is_live(text, bigint) is 'Whether a memory is neither superseded nor forgotten.';

@@ -63,7 +63,8 @@ def test_writers_wait_for_an_upgrade_and_readers_go_on(
                     if kind == "read":
                         conn.execute("select ref from remem.recall('w', 'w7 w11')").fetchall()
                     else:
-                        conn.execute("select remem.remember('w', %s)", [f"{n} by {threading.get_ident()}"])
+                        said = f"{n} by {threading.get_ident()}"
+                        conn.execute("select remem.remember('w', %s)", [said])
                     took[kind].append(time.perf_counter() - started)
                     n += 1
         except BaseException as error:  # told to the test, which is on another thread

@@ -1,0 +1,74 @@
+"""Freshly filled tables without statistics: what is looked up by a key is, in every function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from tests.server import Server
+from tests.sql.test_one_session import looked_at
+from tests.support.databases import filled
+from tests.support.memories import Connection
+from tests.support.plans import plans
+
+ROWS, TOPICS, VERSIONS, FEW = 1500, 300, 150, 20
+
+
+def fill(db: Connection) -> None:
+    """1,500 memories about 300 topics, a ref of 150 versions, a workspace of 20 beside them."""
+    for workspace, size in (("w", ROWS), ("few", FEW)):
+        items = [
+            {"body": f"Note {n} of {workspace} about it", "topic_key": f"topic {n % TOPICS}"}
+            for n in range(size)
+        ]
+        db.execute("select count(*) from remem.remember_many(%s, %s)", [workspace, Jsonb(items)])
+    for n in range(VERSIONS):
+        db.execute("select remem.remember('w', %s, ref => 'r')", [f"Version {n} of it."])
+
+
+@pytest.fixture(scope="module")
+def fresh(server: Server) -> Iterator[Connection]:
+    with (
+        filled(server, fill) as name,
+        psycopg.connect(server.superuser_dsn(name), autocommit=True) as su,
+    ):
+        yield su
+
+
+AS_OF = """jsonb_build_object('as_of',
+  to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'))"""
+
+
+@pytest.mark.parametrize(
+    ("call", "table", "most"),
+    [
+        ("select count(*) from remem.list_topics('w')", "memory", 2 * TOPICS),
+        ("select count(*) from remem.embedding_backlog('w')", "memory", 4 * TOPICS),
+        ("select count(*) from remem.export('w')", "memory", 8 * ROWS),
+        (
+            "select count(*) from remem.remember_many('w', (select jsonb_agg(jsonb_build_object("
+            "'body', 'new ' || n, 'topic_key', 'topic ' || n)) from generate_series(1, 50) n))",
+            "memory",
+            4 * ROWS,
+        ),
+        ("select remem.forget('w', ref => 'r')", "lineage", 10 * VERSIONS),
+        (
+            f"select count(*) from remem.recall('few', 'note', options => {AS_OF})",
+            "embedding_1",
+            3 * FEW,
+        ),
+        ("select count(*) from remem.recall('few', 'note')", "embedding_1", 3 * FEW),
+        ("select count(*) from remem.recall('few', 'note unheard')", "posting", 10 * FEW),
+    ],
+)
+def test_a_call_looks_at_few_rows(fresh: Connection, call: str, table: str, most: int) -> None:
+    for _ in range(2):
+        with (
+            fresh.transaction(force_rollback=True),
+            plans(fresh, log_analyze="on", log_timing="off") as seen,
+        ):
+            fresh.execute(call)
+        assert looked_at(seen, table) <= most

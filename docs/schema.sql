@@ -1219,7 +1219,7 @@ CREATE FUNCTION remem._maintain_words(until timestamp with time zone, OUT n bigi
 
 CREATE FUNCTION remem._match_imports(workspace text, memories remem._import_memory[]) RETURNS TABLE(pos bigint, memory_id uuid, outcome text) LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._match_items(workspace text, items remem._prepared_item[]) RETURNS TABLE(pos bigint, memory_no bigint, memory_id uuid, ref text, outcome text) LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_incremental_sort TO 'off' SET enable_seqscan TO 'off';
+CREATE FUNCTION remem._match_items(workspace text, items remem._prepared_item[]) RETURNS TABLE(pos bigint, memory_no bigint, memory_id uuid, ref text, outcome text) LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_incremental_sort TO 'off';
 
 CREATE FUNCTION remem._matching(workspace text, row_filter jsonpath) RETURNS bigint[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 

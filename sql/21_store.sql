@@ -227,7 +227,6 @@ returns table (pos bigint, memory_no bigint, memory_id uuid, ref text, outcome t
 language sql stable
 set search_path = pg_catalog, remem, pg_temp
 set enable_incremental_sort = off  -- else the order of _live_ref is made of another index
-set enable_seqscan = off
 as $$
   select p.ordinality, coalesce(b.memory_no, r.memory_no, d.memory_no), coalesce(b.memory_id, r.memory_id, d.memory_id),
     coalesce(b.ref, r.ref, d.ref),
@@ -243,16 +242,14 @@ as $$
   left join lateral (
     select m.memory_no, m.memory_id, m.ref from remem.memory m
     where (p.item).ref is null and (p.item).session_ref is null
-      -- As a range, with its order: where most texts are equal, their numbers in order seem the shorter way.
-      and (m.workspace, m.fingerprint) >= (_match_items.workspace, p.fingerprint)
-      and (m.workspace, m.fingerprint) <= (_match_items.workspace, p.fingerprint) and m.body = (p.item).body
+      and m.workspace = _match_items.workspace and m.fingerprint = p.fingerprint and m.body = (p.item).body
       and m.superseded_at is null and m.forgotten_at is null and m.session_no is null
       and m.kind = (p.item).kind and m.scope = (p.item).scope
       and m.scope_ref is not distinct from (p.item).scope_ref and m.subject is not distinct from (p.item).subject
       and m.attribute is not distinct from (p.item).attribute
       -- A row that is out of its time would swallow what is true now.
       and m.valid_from is not distinct from (p.item).valid_from and m.valid_to is not distinct from (p.item).valid_to
-    order by m.workspace, m.fingerprint, m.memory_no limit 1
+    order by m.memory_no limit 1
   ) d on true
   left join lateral (
     select x.* from (

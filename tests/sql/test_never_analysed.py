@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
 from tests.server import Server
-from tests.sql.test_one_session import looked_at
-from tests.support.databases import filled
+from tests.support.databases import inspected
 from tests.support.memories import Connection
-from tests.support.plans import plans
+from tests.support.plans import looked_at, plans
 
 ROWS, TOPICS, VERSIONS, FEW = 1500, 300, 150, 20
 
@@ -31,10 +29,7 @@ def fill(db: Connection) -> None:
 
 @pytest.fixture(scope="module")
 def fresh(server: Server) -> Iterator[Connection]:
-    with (
-        filled(server, fill) as name,
-        psycopg.connect(server.superuser_dsn(name), autocommit=True) as su,
-    ):
+    with inspected(server, fill) as su:
         yield su
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
 from tests.server import Server
-from tests.support.databases import filled
+from tests.support.databases import inspected
 from tests.support.memories import Connection, recall, value
-from tests.support.plans import nodes, plans
+from tests.support.plans import looked_at, nodes, plans
 
 ROWS = 3000
 WORDS = [f"word{letter}" for letter in "abcdefghijkl"]
@@ -35,21 +33,8 @@ def fill(db: Connection) -> None:
 
 @pytest.fixture(scope="module")
 def alike(server: Server) -> Iterator[Connection]:
-    with (
-        filled(server, fill) as name,
-        psycopg.connect(server.superuser_dsn(name), autocommit=True) as su,
-    ):
+    with inspected(server, fill) as su:
         yield su
-
-
-def looked_at(seen: list[dict[str, Any]], table: str) -> float:
-    """How many rows of a table all plans looked at together."""
-    return sum(
-        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
-        for entry in seen
-        for node in nodes(entry["Plan"])
-        if node.get("Relation Name") == table
-    )
 
 
 @pytest.mark.parametrize("analysed", [False, True])

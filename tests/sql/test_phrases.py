@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import psycopg
 import pytest
 
 from tests.server import Server
-from tests.support.databases import filled
+from tests.support.databases import inspected
 from tests.support.memories import Connection, recall, remember
 from tests.support.plans import nodes, plans
 
@@ -50,10 +49,7 @@ def fill(db: Connection) -> None:
 
 @pytest.fixture(scope="module")
 def alike(server: Server) -> Iterator[Connection]:
-    with (
-        filled(server, fill) as name,
-        psycopg.connect(server.superuser_dsn(name), autocommit=True) as su,
-    ):
+    with inspected(server, fill) as su:
         yield su
 
 

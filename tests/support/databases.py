@@ -31,6 +31,16 @@ def filled(server: Server, fill: Callable[[Connection], None]) -> Iterator[str]:
 
 
 @contextmanager
+def inspected(server: Server, fill: Callable[[Connection], None]) -> Iterator[Connection]:
+    """A superuser's connection to a fresh database after `fill` ran in it, to see plans with."""
+    with (
+        filled(server, fill) as name,
+        psycopg.connect(server.superuser_dsn(name), autocommit=True) as su,
+    ):
+        yield su
+
+
+@contextmanager
 def owner(server: Server, name: str) -> Iterator[Connection]:
     """The owner's connection, in autocommit."""
     with psycopg.connect(server.owner_dsn(name), autocommit=True) as conn:

@@ -103,3 +103,13 @@ def touching(seen: list[dict[str, Any]], relation: str) -> list[dict[str, Any]]:
             for node in nodes(entry["Plan"])
         )
     ]
+
+
+def looked_at(seen: list[dict[str, Any]], table: str) -> float:
+    """How many rows of a table all plans looked at together."""
+    return sum(
+        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+        for entry in seen
+        for node in nodes(entry["Plan"])
+        if node.get("Relation Name") == table
+    )

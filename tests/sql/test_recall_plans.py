@@ -139,6 +139,17 @@ def test_recall_in_a_large_workspace_walks_the_hnsw_index_once(
     assert used.count("embedding_2_hnsw_idx") == 1
 
 
+def test_an_exact_search_of_the_past_compares_all_vectors(
+    crowd: Connection, su: Connection
+) -> None:
+    now = value(su, "select now()").isoformat()
+    with plans(su) as seen:
+        assert len(recall(su, "big", "w5", embedding=QUERY, as_of=now)) == 8
+    used = {n.get("Index Name") for plan in touching(seen, "embedding_2") for n in nodes(plan)}
+    assert used
+    assert "embedding_2_hnsw_idx" not in used
+
+
 def test_the_index_finds_nearly_what_an_exact_search_finds(crowd: Connection) -> None:
     found = arm(crowd, "big", 50)
     assert len(set(found) & set(exact(crowd, "big", 50))) >= 48

@@ -159,8 +159,9 @@ begin
     from candidate c
     left join unit u on u.unit = c.unit
     left join aux x on x.memory_no = c.memory_no
-    window near as (partition by c.session_no order by c.turn_no range between 1 preceding and 1 following exclude current row),
-      wide as (partition by c.session_no order by c.turn_no range between 2 preceding and 2 following exclude current row)
+    -- By unit, not by session: what stands alone would be one partition, each row's frame all others of it.
+    window near as (partition by c.unit order by c.turn_no range between 1 preceding and 1 following exclude current row),
+      wide as (partition by c.unit order by c.turn_no range between 2 preceding and 2 following exclude current row)
   ), about as (
     -- A turn is about who speaks; what stands alone, about whom it names.
     select c.memory_no, c.fingerprint, c.kind, c.cosine, c.score, c.vector_rank, c.lexical_rank, c.lexical_relevance, c.base, c.near, c.bonus,

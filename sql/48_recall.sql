@@ -237,7 +237,7 @@ begin
             'session_ref', (select x.session_ref from remem.session x where x.workspace = _hits.workspace and x.session_no = d.session_no)))
             order by c.n)
           from unnest(b.copies) with ordinality c (memory_no, n)
-          join remem.memory d on d.workspace = _hits.workspace and d.memory_no = c.memory_no), '[]')
+          cross join lateral (select x.* from remem.memory x where x.workspace = _hits.workspace and x.memory_no = c.memory_no offset 0) d), '[]')
           || case when jsonb_typeof(m.provenance -> 'also') = 'array' then (
             select coalesce(jsonb_agg(jsonb_build_object('memory_id', m.memory_id, 'source_ref', a.value -> 'source_ref') order by a.n), '[]')
             from jsonb_array_elements(m.provenance -> 'also') with ordinality a (value, n)
@@ -245,7 +245,8 @@ begin
         (select p.memory_id from remem.memory p where p.workspace = _hits.workspace and p.memory_no = b.from_no),
         degraded, m.scope, m.scope_ref)::remem.recall_hit order by b.rank)
     from unnest(scored) with ordinality b (memory_no, score, relevance, signals, arms, copies, from_no, rank)
-    join remem.memory m on m.workspace = _hits.workspace and m.memory_no = b.memory_no
+    -- offset 0 keeps it a lookup per hit, also in a table that was never analysed.
+    cross join lateral (select x.* from remem.memory x where x.workspace = _hits.workspace and x.memory_no = b.memory_no offset 0) m
   ), '{}');
 end
 $$;

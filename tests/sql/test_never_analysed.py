@@ -44,6 +44,7 @@ def fresh(server: Server) -> Iterator[Connection]:
             4 * ROWS,
         ),
         ("select remem.forget('w', ref => 'r')", "lineage", 10 * VERSIONS),
+        ("select count(*) from remem.recall('w', 'note 7 about')", "memory", 100),
     ],
 )
 def test_a_call_looks_at_few_rows(fresh: Connection, call: str, table: str, most: int) -> None:

@@ -150,6 +150,18 @@ def test_an_exact_search_of_the_past_compares_all_vectors(
     assert "embedding_2_hnsw_idx" not in used
 
 
+def test_memories_that_stand_alone_are_no_neighbours_of_each_other(
+    crowd: Connection, su: Connection
+) -> None:
+    with plans(su) as seen:
+        recall(su, "big", "w5", embedding=QUERY)
+    windows = [n for entry in seen for n in nodes(entry["Plan"]) if n["Node Type"] == "WindowAgg"]
+    # With a partition of a session, what is in none would be one: each row's frame all others.
+    keys = {key for n in windows for below in nodes(n) for key in below.get("Sort Key", [])}
+    assert any(key.endswith(".unit") for key in keys)
+    assert not any(key.endswith(".session_no") for key in keys)
+
+
 def test_the_index_finds_nearly_what_an_exact_search_finds(crowd: Connection) -> None:
     found = arm(crowd, "big", 50)
     assert len(set(found) & set(exact(crowd, "big", 50))) >= 48

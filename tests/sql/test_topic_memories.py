@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -9,8 +10,11 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
+from tests.server import Server
+from tests.support.databases import inspected
 from tests.support.memories import Connection, remember
 from tests.support.planner import call, flat_space, plan, put_topic
+from tests.support.plans import looked_at, nodes, plans
 
 W = "w"
 
@@ -138,3 +142,64 @@ def test_the_built_in_space_is_asked_where_the_model_sees_nothing(db: Connection
     found = plan(db, W, prompt, embedding=[0.0, 1.0], space="flat")
     assert [topic["title"] for topic in found["topics"]] == [title]
     assert found["stage"] == "semantic"
+
+
+TOPICS = 300
+
+
+def fill(db: Connection) -> None:
+    """300 topics of two memories each, 600 that speak of them, another's 6,000 memories."""
+    items = [{"body": f"Note {n}", "topic_key": f"topic {n % TOPICS}"} for n in range(2 * TOPICS)]
+    items += [{"body": f"What topic {n % TOPICS} says, {n}"} for n in range(2 * TOPICS)]
+    db.execute("select count(*) from remem.remember_many(%s, %s)", [W, Jsonb(items)])
+    db.execute("select remem.create_workspace('other')")
+    db.execute(
+        """
+        insert into remem.memory (workspace, kind, scope, body, source_class, attrs, fingerprint,
+          content_hash, doc_len, lexemes, analyser_no)
+        select 'other', 'semantic', 'global', n::text, 'unspecified', '{"workspace": "other"}',
+          sha256(n::text::bytea), '', 1, '{}', 1
+        from generate_series(1, 6000) n
+        """
+    )
+
+
+@pytest.fixture(scope="module")
+def many(server: Server) -> Iterator[Connection]:
+    with inspected(server, fill) as su:
+        yield su
+
+
+@pytest.fixture(scope="module", params=["never analysed", "analysed"])
+def crowd(many: Connection, request: pytest.FixtureRequest) -> Connection:
+    """The one database, first as it was filled: a scope of a module has its tests in this order."""
+    if request.param == "analysed":
+        many.execute("analyze")
+    return many
+
+
+def test_of_many_topics_those_that_are_nearer_are_looked_at(crowd: Connection) -> None:
+    with plans(crowd, log_analyze="on", log_timing="off") as seen:
+        (found,) = crowd.execute(
+            "select jsonb_array_length(remem.topic_memories(%s, array(select topic_id"
+            " from remem.topic where workspace = %s order by topic_no limit 20), 100))",
+            [W, W],
+        ).fetchone() or (0,)
+    assert found >= 40
+    every = [node for entry in seen for node in nodes(entry["Plan"])]
+    compared = [node for node in every if node.get("Relation Name") == "topic_embedding"]
+    assert compared
+    # Fewer are sorted than were compared, and none for a memory that has the topic's name.
+    sorted_ = sum(node["Actual Rows"] * node["Actual Loops"] for node in compared)
+    assert sorted_ <= looked_at(seen, "topic_embedding") / 10
+
+
+def test_memories_of_a_name_are_found_by_the_index_of_attributes(crowd: Connection) -> None:
+    with plans(crowd, log_analyze="on", log_timing="off") as seen:
+        crowd.execute(
+            "select remem.topic_memories(%s, array(select topic_id from remem.topic"
+            " where workspace = %s order by topic_no limit 20), 100)",
+            [W, W],
+        )
+    named = [entry for entry in seen if "v_path" in entry["Query Text"]]
+    assert 0 < looked_at(named, "memory") <= 20 * 4

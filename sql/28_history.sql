@@ -60,6 +60,7 @@ create or replace function remem.conflicts(workspace text, "limit" int default 5
 language plpgsql stable security definer
 set search_path = pg_catalog, remem, pg_temp
 set enable_nestloop = off  -- no estimate sees how much is said of one attribute; what is meant as probes is lateral
+set jit = off  -- which takes that for dear
 as $$
 declare
   c_newest constant int := 200;  -- of what is said of one attribute: pairs grow with the square

@@ -115,6 +115,32 @@ end
 $$;
 comment on function remem._topic_heir(text, text, text, text) is 'What live memories say of a topic.';
 
+-- The same of many topics, of those for which there is something to say: the workspace's live rows are read once.
+create or replace function remem._topic_heirs(workspace text, topic_nos bigint[])
+returns table (topic_no bigint, importance real, unresolved boolean, freshness text, memory_no bigint)
+language plpgsql stable
+set search_path = pg_catalog, remem, pg_temp
+set enable_nestloop = off  -- no estimate sees how many there are
+as $$
+#variable_conflict use_column
+begin
+  return query
+  with said as materialized (
+    select unnest(array[m.attrs ->> 'topic_key',
+        case when 'true' in (m.attrs -> 'important', m.attrs -> 'unresolved') then m.attrs ->> 'title' end]) as title,
+      m.scope, coalesce(m.scope_ref, '') as scope_ref, m.memory_no, m.unresolved, m.freshness,
+      case when m.pinned then greatest(m.importance, 0.8) else m.importance end as importance
+    from remem.memory m where m.workspace = _topic_heirs.workspace and m.superseded_at is null and m.forgotten_at is null
+  )
+  select t.topic_no, max(s.importance), bool_or(s.unresolved),
+    case when bool_or(s.freshness = 'current') then 'current' when bool_or(s.freshness = 'unknown') then 'unknown' else 'stale' end, max(s.memory_no)
+  from remem.topic t join said s on s.title = t.parts #>> '{memory,title}' and s.scope = t.scope and s.scope_ref = coalesce(t.scope_ref, '')
+  where t.workspace = _topic_heirs.workspace and t.topic_no = any (topic_nos)
+  group by t.topic_no;
+end
+$$;
+comment on function remem._topic_heirs(text, bigint[]) is 'What live memories say of each of some topics.';
+
 -- Called by the writers for rows that are no longer live. Their topics go over to another memory of the same key or
 -- title; without one a superseded row's topic stays hidden until its new version takes it, a forgotten row's goes.
 create or replace function remem._drop_topics(workspace text, memory_nos bigint[]) returns void
@@ -123,20 +149,26 @@ set search_path = pg_catalog, remem, pg_temp
 set enable_seqscan = off
 as $$
 declare
+  c_few constant int := 20;
+  c_rows constant int := 500;  -- read in the time of a look-up
   v_row record;
   v_workspace remem.workspace;
   v_next record;
 begin
   for v_row in
-    select t.topic_no, t.key, t.entry_hash, t.scope, t.scope_ref, t.parts #>> '{memory,title}' as title,
+    select t.topic_no, t.key, t.entry_hash, t.scope, t.scope_ref, t.parts #>> '{memory,title}' as title, count(*) over () as topics,
       coalesce((select bool_or(x.forgotten) from remem._memory_topics(_drop_topics.workspace, array[t.memory_no]) x), true) as forgotten
     from remem.topic t
     where t.workspace = _drop_topics.workspace and t.memory_no = any (memory_nos) order by t.topic_no
   loop
-    continue when not remem._lock_entry(workspace, v_row.entry_hash, false);  -- hidden all the same
     if v_workspace.workspace is null then
       select w.* into v_workspace from remem.workspace w where w.workspace = _drop_topics.workspace;
+      if v_row.topics > c_few and c_rows * v_row.topics >= (remem._count_tally(workspace, 0)).n then
+        perform remem._drop_many_topics(v_workspace, memory_nos);
+        return;
+      end if;
     end if;
+    continue when not remem._lock_entry(workspace, v_row.entry_hash, false);  -- hidden all the same
     v_next := remem._topic_heir(workspace, v_row.scope, v_row.scope_ref, v_row.title);
     if v_next.memory_no is not null then
       perform remem._put_part(v_workspace, v_row.scope, v_row.scope_ref, v_row.key, 'memory',
@@ -148,6 +180,33 @@ begin
 end
 $$;
 comment on function remem._drop_topics(text, bigint[]) is 'Takes what memories stood for out of the catalog.';
+
+-- The same for thousands of topics. Looking each up would read every time what the GIN index has not sorted in yet, which is
+-- what a statement over many memories leaves. Entries are taken first, those that are free, so that an heir which another
+-- writer brought before is seen.
+create or replace function remem._drop_many_topics(workspace remem.workspace, memory_nos bigint[]) returns void
+language plpgsql volatile
+set search_path = pg_catalog, remem, pg_temp
+as $$
+declare
+  v_topics bigint[] := array(
+    select t.topic_no
+    from (select x.* from remem.topic x where x.workspace = workspace.workspace and x.memory_no = any (memory_nos) order by x.topic_no offset 0) t
+    where remem._lock_entry(t.workspace, t.entry_hash, false));
+begin
+  perform remem._put_part(workspace, d.scope, d.scope_ref, d.key, 'memory',
+    case when d.heir_no is not null then remem._derived_part(d.title, d.importance, d.unresolved, d.freshness, d.heir_no) end)
+  from (
+    select t.key, t.scope, t.scope_ref, t.parts #>> '{memory,title}' as title, h.importance, h.unresolved, h.freshness, h.memory_no as heir_no
+    from remem.topic t
+    left join remem._topic_heirs(workspace.workspace, v_topics) h on h.topic_no = t.topic_no
+    left join (select x.memory_no, bool_or(x.forgotten) as forgotten
+      from remem._memory_topics(workspace.workspace, memory_nos) x group by x.memory_no) g on g.memory_no = t.memory_no
+    where t.workspace = workspace.workspace and t.topic_no = any (v_topics) and (h.topic_no is not null or coalesce(g.forgotten, true))
+    order by t.topic_no offset 0) d;
+end
+$$;
+comment on function remem._drop_many_topics(remem.workspace, bigint[]) is 'As _drop_topics, the live rows read once.';
 
 -- A live memory is worth something else now (`old` is how it was): what its topics say is made anew of all live ones.
 create or replace function remem._rederive_topics(workspace remem.workspace, old remem.memory) returns void

@@ -45,6 +45,11 @@ def fresh(server: Server) -> Iterator[Connection]:
         ),
         ("select remem.forget('w', ref => 'r')", "lineage", 10 * VERSIONS),
         ("select count(*) from remem.recall('w', 'note 7 about')", "memory", 100),
+        (
+            "select remem.forget_where('w', '$.topic_key like_regex \"[12]..$\"', preview => false)",
+            "memory",
+            40 * ROWS,
+        ),
     ],
 )
 def test_a_call_looks_at_few_rows(fresh: Connection, call: str, table: str, most: int) -> None:

@@ -132,6 +132,26 @@ def test_a_derived_topic_lives_as_long_as_a_memory_of_it(db: Connection) -> None
     assert titles(plan(db, W, "the retry policy?")) == ["retry policy"]
 
 
+@pytest.mark.parametrize("topics", [5, 50])
+def test_topics_of_forgotten_memories_go_over_to_those_that_are_left(
+    db: Connection, topics: int
+) -> None:
+    """Few are looked up one by one, of many the live memories are read once."""
+    left = [{"body": f"Left {n}", "topic_key": f"key {n}", "importance": 0.3} for n in range(3)]
+    left.append({"body": "Left 3", "title": "key 3", "pinned": True})
+    left.append({"body": "Left 4", "title": "key 4"})  # of no weight: its title is no topic
+    left.append({"body": "Another's", "topic_key": "key 4", "scope": "user", "scope_ref": "ann"})
+    gone = [
+        {"body": f"Gone {n}", "topic_key": f"key {n}", "importance": 0.7, "metadata": {"go": True}}
+        for n in range(topics)
+    ]
+    remember_many(db, W, gone + left)
+    assert len(call(db, "list_topics", workspace=W)) == topics + 1
+    db.execute("select remem.forget_where(%s, '$.metadata.go == true', false)", [W])
+    kept = {(t[1], round(t[5], 2)) for t in call(db, "list_topics", workspace=W)}
+    assert kept == {("key 0", 0.3), ("key 1", 0.3), ("key 2", 0.3), ("key 3", 0.8), ("key 4", 0.5)}
+
+
 def test_a_new_version_keeps_the_topic_and_its_id(db: Connection) -> None:
     remember(db, W, "Three times.", ref="a", topic_key="retry policy")
     before = topic(db, W, "retry policy")["topic_id"]

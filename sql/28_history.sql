@@ -17,13 +17,16 @@ begin
   with recursive later (memory_no) as (
     select v_no where v_no is not null
     union
-    select l.new_no from later x join remem.lineage l on l.workspace = history.workspace and l.old_no = x.memory_no
+    select l.new_no from later x
+    cross join lateral (select n.new_no from remem.lineage n  -- a look-up a version, as below: not all of them every time
+      where n.workspace = history.workspace and n.old_no = x.memory_no offset 0) l
   ), chain (memory_no, depth) as (
     -- From the last of them back: a version stands before the one that replaced it.
     select x.memory_no, 0 from later x
-    where not exists (select from remem.lineage l where l.workspace = history.workspace and l.old_no = x.memory_no)
+    where not (select exists (select from remem.lineage l where l.workspace = history.workspace and l.old_no = x.memory_no))
     union
-    select l.old_no, c.depth + 1 from chain c join remem.lineage l on l.workspace = history.workspace and l.new_no = c.memory_no
+    select l.old_no, c.depth + 1 from chain c
+    cross join lateral (select o.old_no from remem.lineage o where o.workspace = history.workspace and o.new_no = c.memory_no offset 0) l
   ), gone (memory_id, memory_no, ref, replaced_by, created_at, purged_at, purged_by) as (
     select t.memory_id, t.memory_no, t.ref, t.replaced_by, t.created_at, t.purged_at, t.purged_by from remem.tombstone t
     where t.workspace = history.workspace and (t.memory_id = history.memory_id or t.ref = normalize(history.ref, nfc)

@@ -137,11 +137,13 @@ begin
             where y.workspace = w.workspace and y.space_no in (0, w.space_no))
           > (select count(*) from remem.embedding_claim c
              where c.workspace = w.workspace and c.space_no = w.space_no and c.kind = 'memory' and c.due_at = 'infinity')
-        or exists (select from remem.topic p where p.workspace = w.workspace and remem._topic_is_live(p)
-          and not exists (select from remem.topic_embedding e
-            where e.workspace = p.workspace and e.space_no = w.space_no and e.topic_no = p.topic_no)
-          and not exists (select from remem.embedding_claim c where c.workspace = p.workspace and c.space_no = w.space_no
-            and c.kind = 'topic' and c.source = p.topic_no::text and c.due_at = 'infinity'))
+        or exists (select from remem.topic p where p.workspace = w.workspace
+          -- A look-up a topic, also without statistics; what it stands for is looked at where there is none.
+          and case when (select exists (select from remem.topic_embedding e
+              where e.workspace = p.workspace and e.space_no = w.space_no and e.topic_no = p.topic_no))
+            then false else remem._topic_is_live(p) end
+          and not (select exists (select from remem.embedding_claim c where c.workspace = p.workspace and c.space_no = w.space_no
+            and c.kind = 'topic' and c.source = p.topic_no::text and c.due_at = 'infinity')))
         or exists (select from remem.provider p where p.workspace = w.workspace
           and not exists (select from remem.provider_embedding e
             where e.workspace = p.workspace and e.space_no = w.space_no and e.provider_id = p.provider_id)

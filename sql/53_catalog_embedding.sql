@@ -17,9 +17,11 @@ begin
     from (
       (select 'topic', t.topic_id::text, remem._topic_text(t.title, t.aliases, t.summary, t.tags), -t.weight as place, t.topic_no
        from remem.topic t
-       where t.workspace = catalog_without_embedding.workspace and v_space_no is not null and remem._topic_is_live(t)
-         and not exists (select from remem.topic_embedding e
-           where e.workspace = t.workspace and e.space_no = v_space_no and e.topic_no = t.topic_no)
+       where t.workspace = catalog_without_embedding.workspace and v_space_no is not null
+         -- A look-up a topic, also without statistics; what it stands for is looked at where there is none.
+         and case when (select exists (select from remem.topic_embedding e
+             where e.workspace = t.workspace and e.space_no = v_space_no and e.topic_no = t.topic_no))
+           then false else remem._topic_is_live(t) end
        order by t.weight desc, t.topic_no limit "limit")
       union all
       -- Last, since a topic is found without it. Plans use it beside models only.
@@ -34,8 +36,8 @@ begin
       select 'provider', p.provider_id, remem._provider_text(p), -2, 0
       from remem.provider p
       where p.workspace = catalog_without_embedding.workspace
-        and not exists (select from remem.provider_embedding e
-          where e.workspace = p.workspace and e.space_no = v_space_no and e.provider_id = p.provider_id)
+        and not (select exists (select from remem.provider_embedding e
+          where e.workspace = p.workspace and e.space_no = v_space_no and e.provider_id = p.provider_id))
     ) c (kind, id, text, place, topic_no)
     order by c.place, c.topic_no, c.id limit "limit";
 end

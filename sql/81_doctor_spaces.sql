@@ -15,17 +15,19 @@ begin
   return (
     select count(*) from (
       select t.workspace from remem.topic t join remem.workspace w on w.workspace = t.workspace
-      where (_missing_entries.scope is null or t.workspace = _missing_entries.scope) and remem._topic_is_live(t)
-        and not exists (select from remem.topic_embedding e where e.workspace = t.workspace and e.space_no = w.space_no and e.topic_no = t.topic_no)
-        and not exists (select from remem.embedding_claim c where c.workspace = t.workspace and c.space_no = w.space_no
-          and c.kind = 'topic' and c.source = t.topic_no::text and c.due_at = 'infinity')
+      where (_missing_entries.scope is null or t.workspace = _missing_entries.scope)
+        and case when (select exists (select from remem.topic_embedding e  -- see catalog_without_embedding
+            where e.workspace = t.workspace and e.space_no = w.space_no and e.topic_no = t.topic_no))
+          then false else remem._topic_is_live(t) end
+        and not (select exists (select from remem.embedding_claim c where c.workspace = t.workspace and c.space_no = w.space_no
+          and c.kind = 'topic' and c.source = t.topic_no::text and c.due_at = 'infinity'))
       union all
       select p.workspace from remem.provider p join remem.workspace w on w.workspace = p.workspace
       where (_missing_entries.scope is null or p.workspace = _missing_entries.scope)
-        and not exists (select from remem.provider_embedding e
-          where e.workspace = p.workspace and e.space_no = w.space_no and e.provider_id = p.provider_id)
-        and not exists (select from remem.embedding_claim c where c.workspace = p.workspace and c.space_no = w.space_no
-          and c.kind = 'provider' and c.source = p.provider_id and c.due_at = 'infinity')
+        and not (select exists (select from remem.provider_embedding e
+          where e.workspace = p.workspace and e.space_no = w.space_no and e.provider_id = p.provider_id))
+        and not (select exists (select from remem.embedding_claim c where c.workspace = p.workspace and c.space_no = w.space_no
+          and c.kind = 'provider' and c.source = p.provider_id and c.due_at = 'infinity'))
     ) m);
 end
 $$;

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from psycopg.types.json import Jsonb
@@ -11,7 +10,7 @@ from psycopg.types.json import Jsonb
 from tests.server import Server
 from tests.support.databases import inspected
 from tests.support.memories import Connection, recall, value
-from tests.support.plans import looked_at, nodes, plans
+from tests.support.plans import looked_at, most_compared, plans
 
 ROWS = 3000
 WORDS = {"0": "worda", "1": "wordb"}
@@ -60,15 +59,6 @@ def alike(fresh: Connection, request: pytest.FixtureRequest) -> Connection:
     if request.param == "analysed":
         fresh.execute("analyze")
     return fresh
-
-
-def most_compared(seen: list[dict[str, Any]]) -> float:
-    """The most pairs of rows that one node of a plan compared in vain."""
-    return max(
-        node.get("Rows Removed by Join Filter", 0) * node["Actual Loops"]
-        for entry in seen
-        for node in nodes(entry["Plan"])
-    )
 
 
 def test_the_turns_around_a_find_are_looked_up(alike: Connection) -> None:

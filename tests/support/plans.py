@@ -113,3 +113,12 @@ def looked_at(seen: list[dict[str, Any]], table: str) -> float:
         for node in nodes(entry["Plan"])
         if node.get("Relation Name") == table
     )
+
+
+def most_compared(seen: list[dict[str, Any]]) -> float:
+    """The most pairs of rows that one node of a plan compared in vain."""
+    return max(
+        node.get("Rows Removed by Join Filter", 0) * node["Actual Loops"]
+        for entry in seen
+        for node in nodes(entry["Plan"])
+    )

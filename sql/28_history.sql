@@ -30,7 +30,8 @@ begin
   ), gone (memory_id, memory_no, ref, replaced_by, created_at, purged_at, purged_by) as (
     select t.memory_id, t.memory_no, t.ref, t.replaced_by, t.created_at, t.purged_at, t.purged_by from remem.tombstone t
     where t.workspace = history.workspace and (t.memory_id = history.memory_id or t.ref = normalize(history.ref, nfc)
-      or t.replaced_by in (select m.memory_id from chain c join remem.memory m on m.workspace = history.workspace and m.memory_no = c.memory_no))
+      or t.replaced_by in (select m.memory_id from chain c cross join lateral (
+        select x.memory_id from remem.memory x where x.workspace = history.workspace and x.memory_no = c.memory_no offset 0) m))
     union
     select t.memory_id, t.memory_no, t.ref, t.replaced_by, t.created_at, t.purged_at, t.purged_by
     from gone g join remem.tombstone t on t.workspace = history.workspace and t.replaced_by = g.memory_id
@@ -48,10 +49,10 @@ begin
       case when m.forgotten_at is null then l.reason when s.shown then coalesce(f.reason, l.reason) end,
       case when m.forgotten_at is null then l.replaced_by else f.forgotten_by end::text, m.superseded_by
     from (select x.memory_no, max(x.depth) as depth from chain x group by x.memory_no) c
-    join remem.memory m on m.workspace = history.workspace and m.memory_no = c.memory_no
-    cross join lateral (select remem._state(m) as state, m.forgotten_at is null or v_writes as shown) s
-    left join remem.lineage l on l.workspace = history.workspace and l.old_no = m.memory_no
-    left join remem.forgotten f on f.workspace = history.workspace and f.memory_no = m.memory_no
+    cross join lateral (select x.* from remem.memory x where x.workspace = history.workspace and x.memory_no = c.memory_no offset 0) m
+    cross join lateral (select remem._state(m::remem.memory) as state, m.forgotten_at is null or v_writes as shown) s
+    left join lateral (select x.* from remem.lineage x where x.workspace = history.workspace and x.old_no = m.memory_no offset 0) l on true
+    left join lateral (select x.* from remem.forgotten x where x.workspace = history.workspace and x.memory_no = m.memory_no offset 0) f on true
   ) v
   order by 1;
 end

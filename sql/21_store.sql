@@ -30,6 +30,8 @@ comment on function remem._lock_all_names(text) is 'Takes every ref and text of 
 create or replace function remem._lock_names(workspace text, refs text[], texts bytea[]) returns void
 language plpgsql volatile
 set search_path = pg_catalog, remem, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_incremental_sort = off  -- see _match_items
 as $$
 declare
   v_all bigint := hashtextextended(workspace, 7286);
@@ -53,9 +55,11 @@ begin
     from (
       select f as fingerprint from unnest(texts) f
       union
-      select m.fingerprint from remem.memory m
-      where m.workspace = _lock_names.workspace and m.ref = any (refs) and m.session_no is null
-        and m.superseded_at is null and m.forgotten_at is null
+      select m.fingerprint from unnest(refs) r
+      cross join lateral remem._live_ref(_lock_names.workspace, r) l
+      cross join lateral (select x.fingerprint from remem.memory x
+        where x.workspace = _lock_names.workspace and x.memory_no = l.memory_no offset 0) m
+      where l.session_no is null
     ) t
     order by key
   loop

@@ -75,16 +75,14 @@ returns setof remem.memory_record
 language plpgsql stable security definer
 set search_path = pg_catalog, remem, pg_temp
 as $$
+declare
+  v_no bigint;
 begin
   perform remem._authorize(workspace, 'read');
-  if (memory_id is null) = (ref is null) then
-    perform remem._raise('RM001', '{"argument": "memory_id, ref"}', 'Give either a memory_id or a ref');
-  end if;
+  v_no := remem._find_memory(workspace, memory_id, ref, false);
   return query
     select r.* from remem.memory m cross join lateral remem._memory_record(m) r
-    where m.workspace = get.workspace and (
-      m.memory_id = get.memory_id and (m.forgotten_at is null or remem._is_granted(get.workspace, 'write'))
-      or m.ref = normalize(get.ref, nfc) and m.superseded_at is null and m.forgotten_at is null);
+    where m.workspace = get.workspace and m.memory_no = v_no and (m.forgotten_at is null or remem._is_granted(get.workspace, 'write'));
 end
 $$;
 comment on function remem.get(text, uuid, text) is

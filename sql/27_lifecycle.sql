@@ -5,6 +5,7 @@
 create or replace function remem._find_memory(workspace text, memory_id uuid, ref text, dead boolean) returns bigint
 language plpgsql stable
 set search_path = pg_catalog, remem, pg_temp
+set enable_incremental_sort = off  -- see _match_items
 as $$
 declare
   v_no bigint;
@@ -17,8 +18,7 @@ begin
     return (select m.memory_no from remem.memory m
       where m.workspace = _find_memory.workspace and m.memory_id = _find_memory.memory_id);
   end if;
-  select m.memory_no into v_no from remem.memory m
-  where m.workspace = _find_memory.workspace and m.ref = _find_memory.ref and m.superseded_at is null and m.forgotten_at is null;
+  select r.memory_no into v_no from remem._live_ref(workspace, ref) r;
   if v_no is null and dead then
     select max(x.memory_no) into v_no from (
       select f.memory_no from remem.forgotten f where f.workspace = _find_memory.workspace and f.ref = _find_memory.ref

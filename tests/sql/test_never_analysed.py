@@ -18,7 +18,8 @@ ROWS, TOPICS, VERSIONS = 1500, 300, 150
 def fill(db: Connection) -> None:
     """1,500 memories about 300 topics, and a ref of 150 versions; another's lineage beside it."""
     items = [
-        {"body": f"Note {n} about it", "topic_key": f"topic {n % TOPICS}"} for n in range(ROWS)
+        {"body": f"Note {n} about it", "topic_key": f"topic {n % TOPICS}", "ref": f"n{n}"}
+        for n in range(ROWS)
     ]
     db.execute("select count(*) from remem.remember_many('w', %s)", [Jsonb(items)])
     for n in range(VERSIONS):
@@ -60,6 +61,8 @@ def alike(fresh: Connection, request: pytest.FixtureRequest) -> Connection:
         ("select count(*) from remem.embedding_work()", "memory", 0),
         ("select count(*) from remem.doctor('w')", "topic", 5 * TOPICS),
         ("select remem.forget('w', ref => 'r')", "lineage", 10 * VERSIONS),
+        ("select count(*) from remem.get('w', ref => 'none')", "memory", 10),
+        ("select remem._lock_names('w', '{n7}', '{}')", "memory", 10),
         ("select count(*) from remem.history('w', ref => 'r')", "lineage", 10 * VERSIONS),
         ("select count(*) from remem.recall('w', 'note 7 about')", "memory", 100),
         (

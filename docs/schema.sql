@@ -901,6 +901,8 @@ CREATE FUNCTION remem._drop_empty_sessions(workspace text, session_nos integer[]
 
 CREATE FUNCTION remem._drop_entities(workspace text, memory_nos bigint[]) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
+CREATE FUNCTION remem._drop_many_topics(workspace remem.workspace, memory_nos bigint[]) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+
 CREATE FUNCTION remem._drop_postings(workspace text, memory_nos bigint[], keep boolean) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_hashjoin TO 'off' SET enable_mergejoin TO 'off' SET enable_seqscan TO 'off';
 
 CREATE FUNCTION remem._drop_space(space_no integer) RETURNS text LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET lock_timeout TO '1s';
@@ -953,7 +955,7 @@ CREATE FUNCTION remem._fail_claims(workspace text, claim_id uuid, item_nos integ
 
 CREATE FUNCTION remem._filter(filter text) RETURNS jsonpath LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._find_memory(workspace text, memory_id uuid, ref text, dead boolean) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._find_memory(workspace text, memory_id uuid, ref text, dead boolean) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_incremental_sort TO 'off';
 
 CREATE FUNCTION remem._find_space(space text) RETURNS remem.embedding_space LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1195,7 +1197,7 @@ CREATE FUNCTION remem._lock_keys(workspace text, items remem._prepared_item[]) R
 
 CREATE FUNCTION remem._lock_memories(workspace text, memory_nos bigint[]) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
-CREATE FUNCTION remem._lock_names(workspace text, refs text[], texts bytea[]) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
+CREATE FUNCTION remem._lock_names(workspace text, refs text[], texts bytea[]) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_incremental_sort TO 'off';
 
 CREATE FUNCTION remem._lock_rows(workspace text, memory_nos bigint[]) RETURNS bigint[] LANGUAGE sql SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
@@ -1576,6 +1578,8 @@ CREATE FUNCTION remem._topic_gaps(workspace text, space_no integer, owner text, 
 
 CREATE FUNCTION remem._topic_heir(workspace text, scope text, scope_ref text, title text, OUT importance real, OUT unresolved boolean, OUT freshness text, OUT memory_no bigint) RETURNS record LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_seqscan TO 'off';
 
+CREATE FUNCTION remem._topic_heirs(workspace text, topic_nos bigint[]) RETURNS TABLE(topic_no bigint, importance real, unresolved boolean, freshness text, memory_no bigint) LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_nestloop TO 'off';
+
 CREATE FUNCTION remem._topic_is_live(topic remem.topic) RETURNS boolean LANGUAGE sql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._topic_memories(workspace text, topic_ids uuid[], k integer, options jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan';
@@ -1648,7 +1652,7 @@ CREATE FUNCTION remem.complete_embeddings(workspace text, claim_id uuid, item_no
 
 CREATE FUNCTION remem.configure(name text, value text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
-CREATE FUNCTION remem.conflicts(workspace text, "limit" integer DEFAULT 50) RETURNS SETOF remem.conflict_candidate LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_nestloop TO 'off' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
+CREATE FUNCTION remem.conflicts(workspace text, "limit" integer DEFAULT 50) RETURNS SETOF remem.conflict_candidate LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET enable_nestloop TO 'off' SET jit TO 'off' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 
 CREATE FUNCTION remem.correct(workspace text, body text, memory_id uuid DEFAULT NULL::uuid, ref text DEFAULT NULL::text, reason text DEFAULT NULL::text, changes jsonb DEFAULT '{}'::jsonb, embedding real[] DEFAULT NULL::real[], space text DEFAULT NULL::text) RETURNS remem.memory_ref LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET extra_float_digits TO '1' SET standard_conforming_strings TO 'on' SET gin_fuzzy_search_limit TO '0';
 

@@ -1600,6 +1600,8 @@ CREATE FUNCTION remem._trace(query remem._query, space remem.embedding_space, ro
 
 CREATE FUNCTION remem._trust(trust real, half_life double precision, age double precision) RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
+CREATE FUNCTION remem._two_word_rows(query remem._query, read integer, last integer, rare integer, budget bigint, needed double precision) RETURNS bigint[] LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp' SET plan_cache_mode TO 'force_generic_plan' SET enable_seqscan TO 'off';
+
 CREATE FUNCTION remem._unchanged_since(workspace text, snapshot pg_snapshot) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog', 'remem', 'pg_temp';
 
 CREATE FUNCTION remem._unit(vector real[]) RETURNS public.halfvec LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE;

@@ -84,14 +84,14 @@ begin
   end if;
   begin
     return jsonb_populate_record(null::remem.memory_item, item);
-  exception when data_exception then
+  exception when data_exception or program_limit_exceeded then  -- the latter: seven dimensions of an array
     get stacked diagnostics v_state = returned_sqlstate, v_problem = message_text;
   end;
   -- Only now: find which key it was, by reading each alone.
   for v_key in select k from jsonb_object_keys(item) k loop
     begin
       perform jsonb_populate_record(null::remem.memory_item, jsonb_build_object(v_key, item -> v_key));
-    exception when data_exception then
+    exception when data_exception or program_limit_exceeded then
       exit;
     end;
   end loop;

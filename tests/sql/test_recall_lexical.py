@@ -172,6 +172,33 @@ def test_common_words_bring_up_the_rows_that_they_would(db: Connection) -> None:
         assert score == pytest.approx(expected[number], abs=1e-6)
 
 
+@pytest.mark.parametrize("filtered", [False, True])
+def test_rows_with_two_of_the_words_that_are_left_are_found(db: Connection, filtered: bool) -> None:
+    """The first look reads the list of the rarest word; only rows with both others beat its rows."""
+    documents = [["filler"] for _ in range(20000)]
+    for word, start, stop in (("rare", 0, 400), ("second", 1000, 1800), ("third", 1788, 2688)):
+        for n in range(start, stop):
+            documents[n] = [*documents[n], word] + ["rare"] * (word == "rare")
+    load(db, documents)
+    expected = bm25(documents, ["rare", "second", "third"])
+    fields: dict[str, Any] = {}
+    if filtered:  # the seventh of the twelve with both words does not pass
+        db.execute(
+            """
+            insert into remem.memory (workspace, memory_no, kind, scope, body, source_class, attrs,
+              fingerprint, content_hash, doc_len, lexemes, analyser_no)
+            select 'w', n, 'semantic', 'global', '', 'unspecified',
+              jsonb_build_object('passes', n <> 1795), '', '', 1, '{}', 1
+            from generate_series(1, 2688) n
+            """
+        )
+        fields = {"row_filter": "$.passes == true", "selective": False}
+        del expected[1795]
+    found = arm(db, "rare second third", n=16, budget=10000, **fields)
+    assert found.scores == pytest.approx(sorted(expected.values(), reverse=True)[:16], abs=1e-6)
+    assert set(range(1789, 1801)) & set(expected) <= set(found.memory_nos)
+
+
 @pytest.mark.parametrize("budget", [1, 10, 100, 1000])
 def test_a_bounded_search_returns_n_rows_when_n_match(
     db: Connection, corpus: list[list[str]], budget: int

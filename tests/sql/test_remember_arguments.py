@@ -89,6 +89,8 @@ def test_an_invalid_item_is_refused_by_name_and_number(
         ("embedding", "close"),
         ("embedding", [1, "x"]),
         ("embedding", [[1], 2]),
+        ("embedding", [[[[[[[1]]]]]]]),
+        ("tags", [[[[[[["x"]]]]]]]),
     ],
 )
 def test_a_json_value_of_another_type_is_refused_by_name(

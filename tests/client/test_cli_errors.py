@@ -93,6 +93,15 @@ def test_a_conninfo_that_is_none_is_refused_in_a_sentence() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_malformed_dsn_is_not_shown(more: tuple[str, ...]) -> None:
+    dsn = "postgresql://app:my%secret@127.0.0.1/app"
+    done = Cli(None)("--dsn", dsn, "recall", "x", *more)
+    assert done.returncode == conf.REFUSED
+    assert "secret" not in done.stdout + done.stderr
+    assert "the DSN is not a connection string" in done.stdout + done.stderr
+
+
 def test_a_model_that_is_not_there_is_refused_in_a_sentence(db_dsn: str) -> None:
     done = Cli(db_dsn)("recall", "x", "--embedding", "/no/such/model")
     assert "Traceback" not in done.stderr

@@ -115,6 +115,28 @@ def test_wrong_usage_is_code_two(arguments: tuple[str, ...]) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "option", "flag"),
+    [
+        ("recall", "k=1", "-k"),
+        ("recall", "query=1", "QUERY"),
+        ("recall", "self=1", "no option self"),
+        ("explain", "k=1", "-k"),
+        ("context", 'where="x"', "--where"),
+        ("context", "prompt=x", "PROMPT"),
+        ("context", "providers=x", "--notes"),
+        ("plan", "scope={}", "--project"),
+    ],
+)
+def test_an_option_that_has_a_flag_of_its_own_is_wrong_usage(
+    cli: Cli, command: str, option: str, flag: str
+) -> None:
+    done = cli(command, "x", "--option", option)
+    assert done.returncode == conf.USAGE
+    assert flag in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_help_is_quick_and_loads_no_model_runtime() -> None:
     cli = Cli(None)
     spent = []

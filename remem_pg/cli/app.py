@@ -21,7 +21,7 @@ from remem_pg.cli.catalog import (
     topics,
     unrelate,
 )
-from remem_pg.cli.command import register, run_guarded, silence_stdout
+from remem_pg.cli.command import register, run_guarded
 from remem_pg.cli.contexting import context, plan
 from remem_pg.cli.demo_command import demo
 from remem_pg.cli.embeddings import download, status
@@ -46,6 +46,7 @@ from remem_pg.cli.reembedding import drop_space, reembed, spaces, worker
 from remem_pg.cli.serving import serve, version
 from remem_pg.cli.settings import Settings
 from remem_pg.cli.setup import init, migrate, uninstall
+from remem_pg.cli.streams import silence
 from remem_pg.cli.tenants import grant, grants, language, reindex_text, revoke, workspaces
 from remem_pg.cli.transferring import export
 
@@ -153,13 +154,17 @@ def run() -> None:
     try:
         app(prog_name="remem")
     except SystemExit as done:
+        broken = done.__context__
+        if isinstance(broken, BrokenPipeError):  # typer and rich make 1 of it
+            done.code = conf.USAGE if broken.__context__ else conf.OK
         code = done.code
         raise
     finally:
-        try:
-            sys.stdout.flush()
-        except BrokenPipeError:
-            silence_stdout()
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except BrokenPipeError:
+                silence(stream)
         leave_the_late_behind(code)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import sys
 import typing
 from collections.abc import Callable
@@ -13,6 +12,7 @@ import typer
 
 from remem_pg.cli import settings as conf
 from remem_pg.cli.settings import Settings
+from remem_pg.cli.streams import silence
 
 if TYPE_CHECKING:
     from remem_pg.errors import RememError
@@ -73,7 +73,7 @@ def run_guarded(settings: Settings, body: Callable[[], int | None]) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        silence_stdout()
+        silence(sys.stdout)
         return conf.OK
     except KeyboardInterrupt:
         _report(settings, {"code": "interrupted", "message": "interrupted"})
@@ -122,13 +122,6 @@ def close_all(settings: Settings) -> None:
         settings.resources.pop().close()
 
 
-def silence_stdout() -> None:
-    """Point standard output at the null device, so that the interpreter's last flush is quiet."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)
-
-
 def exit_code(error: RememError) -> int:
     """Exit code for an error of the library: 3 without a usable server, else 1."""
     from remem_pg import errors
@@ -170,4 +163,4 @@ def _report(settings: Settings, document: dict[str, Any]) -> None:
             hint = Text("Hint: ", style="yellow").append(clean(str(document["hint"])))
             settings.err.print(hint, soft_wrap=True)
     except BrokenPipeError:
-        silence_stdout()
+        silence(sys.stdout)

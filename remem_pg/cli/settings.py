@@ -124,16 +124,16 @@ class Settings:
     @cached_property
     def out(self) -> Console:
         """Console of standard output: plain when piped, no colours under NO_COLOR."""
-        from rich.console import Console
+        from remem_pg.cli.consoles import OutConsole
 
-        return Console(highlight=False, markup=False, emoji=False)
+        return OutConsole(highlight=False, markup=False, emoji=False)
 
     @cached_property
     def err(self) -> Console:
         """Console of standard error, for progress, notes and errors."""
-        from rich.console import Console
+        from remem_pg.cli.consoles import ErrConsole
 
-        return Console(stderr=True, highlight=False, markup=False, emoji=False)
+        return ErrConsole(stderr=True, highlight=False, markup=False, emoji=False)
 
     def note(self, text: str) -> None:
         """One dim line on standard error, silent with ``--json``."""

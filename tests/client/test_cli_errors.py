@@ -198,6 +198,32 @@ def test_a_reader_that_goes_away_is_no_error(cli: Cli) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("list",), conf.OK),
+        (("list", "--json"), conf.OK),
+        (("--help",), conf.OK),
+        (("list", "--help"), conf.OK),
+        (("--version",), conf.OK),
+        (("get", "nothing"), conf.REFUSED),
+        (("get", "nothing", "--json"), conf.REFUSED),
+        (("no-such-command",), conf.USAGE),
+    ],
+)
+def test_a_reader_that_never_was_changes_no_code(
+    cli: Cli, arguments: tuple[str, ...], code: int
+) -> None:
+    cli("remember", "Plain text.")
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        cli.command(*arguments), env=cli.environment, stdout=writer, stderr=writer, check=False
+    )
+    os.close(writer)
+    assert done.returncode == code
+
+
 def test_an_interrupt_is_code_130(cli: Cli) -> None:
     with subprocess.Popen(
         cli.command("import", "-"),

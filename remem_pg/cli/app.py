@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import Annotated
+from functools import partial
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -159,13 +160,20 @@ def run() -> None:
             done.code = conf.USAGE if broken.__context__ else conf.OK
         code = done.code
         raise
+    except OSError as error:  # the help or the version cannot be written
+        code = run_guarded(Settings(), partial(_raise, error))
+        sys.exit(code)
     finally:
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
-            except BrokenPipeError:
+            except OSError:
                 silence(stream)
         leave_the_late_behind(code)
+
+
+def _raise(error: OSError) -> NoReturn:
+    raise error
 
 
 def leave_the_late_behind(code: object) -> None:

@@ -109,8 +109,10 @@ def _from_files(error: Exception) -> RememError | None:
     """A file that cannot be read or written as an error of the library; None for anything else."""
     from remem_pg.errors import RememError
 
-    if not isinstance(error, OSError) or error.filename is None:
+    if not isinstance(error, OSError):
         return None
+    if error.filename is None:  # met while reading or writing, not while opening
+        return RememError(f"reading or writing failed: {error.strerror or error}")
     return RememError(
         f"{error.filename}: {error.strerror or error}", hint="name another file or directory"
     )
@@ -149,6 +151,12 @@ def _report(settings: Settings, document: dict[str, Any]) -> None:
         if settings.json:
             conf.print_json({"error": document})
             return
+    except BrokenPipeError:
+        silence(sys.stdout)
+        return
+    except OSError:  # a full disk; standard error is left to say so
+        silence(sys.stdout)
+    try:
         from rich.text import Text
 
         from remem_pg.cli.output import clean
@@ -162,5 +170,5 @@ def _report(settings: Settings, document: dict[str, Any]) -> None:
         if document.get("hint"):
             hint = Text("Hint: ", style="yellow").append(clean(str(document["hint"])))
             settings.err.print(hint, soft_wrap=True)
-    except BrokenPipeError:
-        silence(sys.stdout)
+    except OSError:
+        silence(sys.stderr)

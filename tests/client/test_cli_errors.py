@@ -224,6 +224,43 @@ def test_a_reader_that_never_was_changes_no_code(
     assert done.returncode == code
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("list",),
+        ("list", "--json"),
+        ("export", "-"),
+        ("version", "--json"),
+        ("get", "nothing", "--json"),
+        ("--help",),
+        ("--version",),
+    ],
+)
+def test_a_full_disk_is_one_sentence(cli: Cli, arguments: tuple[str, ...]) -> None:
+    cli("remember", "Plain text.")
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            cli.command(*arguments),
+            env=cli.environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == conf.REFUSED
+    refused = "RM101" if "nothing" in arguments else "reading or writing failed: No space left"
+    assert done.stderr.startswith(refused)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_fails_while_it_is_read_is_one_sentence(cli: Cli) -> None:
+    done = cli("import", "/proc/self/mem")
+    assert done.returncode == conf.REFUSED
+    assert done.stderr.startswith("reading or writing failed: ")
+    document = json.loads(cli("import", "/proc/self/mem", "--json").stdout)
+    assert document["error"]["message"].startswith("reading or writing failed: ")
+
+
 def test_an_interrupt_is_code_130(cli: Cli) -> None:
     with subprocess.Popen(
         cli.command("import", "-"),

@@ -47,7 +47,7 @@ from remem_pg.cli.reembedding import drop_space, reembed, spaces, worker
 from remem_pg.cli.serving import serve, version
 from remem_pg.cli.settings import Settings
 from remem_pg.cli.setup import init, migrate, uninstall
-from remem_pg.cli.streams import silence
+from remem_pg.cli.streams import open_closed, silence
 from remem_pg.cli.tenants import grant, grants, language, reindex_text, revoke, workspaces
 from remem_pg.cli.transferring import export
 
@@ -147,6 +147,7 @@ register(app, "uninstall", uninstall)
 
 def run() -> None:
     """Entry point of the process: the commands, and whatever a closed pipe leaves behind."""
+    open_closed()
     for stream in (sys.stdout, sys.stderr):
         # A terminal or pipe that is not UTF-8 shows a substitute instead of failing.
         if hasattr(stream, "reconfigure"):

@@ -253,6 +253,36 @@ def test_a_full_disk_is_one_sentence(cli: Cli, arguments: tuple[str, ...]) -> No
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "closed", "code"),
+    [
+        (("list",), ">&-", conf.OK),
+        (("list", "--json"), ">&-", conf.OK),
+        (("export", "-"), ">&-", conf.OK),
+        (("--help",), ">&-", conf.OK),
+        (("get", "nothing"), "2>&-", conf.REFUSED),
+        (("import", "-"), "<&-", conf.OK),
+        (("remember", "-"), "<&-", conf.REFUSED),
+        (("purge", "nothing"), "<&-", conf.REFUSED),
+        (("context", "-"), "<&- >&- 2>&-", conf.OK),
+    ],
+)
+def test_a_closed_stream_is_the_null_device(
+    cli: Cli, arguments: tuple[str, ...], closed: str, code: int
+) -> None:
+    cli("remember", "Plain text.")
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *cli.command(*arguments)],
+        env=cli.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    assert done.returncode == code
+
+
 def test_a_file_that_fails_while_it_is_read_is_one_sentence(cli: Cli) -> None:
     done = cli("import", "/proc/self/mem")
     assert done.returncode == conf.REFUSED

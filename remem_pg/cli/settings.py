@@ -21,6 +21,10 @@ UNREACHABLE = 3
 PARTIAL = 4
 INTERRUPTED = 130
 
+NARROWEST = 40
+"""Columns a table is laid out for at least: in fewer rich leaves whole columns out, where a
+narrower terminal only breaks the lines."""
+
 EXIT_CODES: dict[int, str] = {
     OK: "done",
     REFUSED: "refused or not found: a typed error says why; doctor: an error",
@@ -126,7 +130,9 @@ class Settings:
         """Console of standard output: plain when piped, no colours under NO_COLOR."""
         from remem_pg.cli.consoles import OutConsole
 
-        return OutConsole(highlight=False, markup=False, emoji=False)
+        console = OutConsole(highlight=False, markup=False, emoji=False)
+        console.width = max(console.width, NARROWEST)
+        return console
 
     @cached_property
     def err(self) -> Console:

@@ -384,6 +384,13 @@ def test_tables_fit_eighty_columns(cli: Cli) -> None:
         assert max(widths) <= 80
 
 
+@pytest.mark.parametrize("arguments", [("recall", "harbour"), ("list",)])
+def test_a_narrow_terminal_shows_the_memory(cli: Cli, arguments: tuple[str, ...]) -> None:
+    cli("remember", "The harbour opens at nine.", "--kind", "preference")
+    cli.environment["COLUMNS"] = "20"
+    assert "harbour" in cli(*arguments).stdout
+
+
 def test_the_page_and_the_command_line_know_the_same_degraded_states() -> None:
     _, _, section = (ROOT / "docs" / "recall.md").read_text().partition("## Degraded states")
     cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]

@@ -318,6 +318,20 @@ def test_an_interrupt_is_code_130(cli: Cli) -> None:
     assert "Traceback" not in error
 
 
+def test_an_interrupt_before_the_command_runs_is_quiet() -> None:
+    cli = Cli(None)
+    cli.before = """
+import sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        raise KeyboardInterrupt
+sys.modules.pop("remem_pg.cli.app", None)
+sys.meta_path.insert(0, Interrupting())
+"""
+    done = cli("--help")
+    assert (done.returncode, done.stderr) == (conf.INTERRUPTED, "")
+
+
 def wait_for_rows(cli: Cli, wanted: int) -> None:
     until(lambda: cli.json("count")["count"] >= wanted, 60, "the first batch never arrived")
 

@@ -7,6 +7,9 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run ``remem`` with the arguments of the process; never returns normally."""
-    from remem_pg.cli.app import run
+    try:
+        from remem_pg.cli.app import run
 
-    run()
+        run()
+    except KeyboardInterrupt:  # while the commands are imported; afterwards they report it
+        raise SystemExit(130) from None

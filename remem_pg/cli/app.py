@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import Annotated
+from functools import partial
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -21,7 +22,7 @@ from remem_pg.cli.catalog import (
     topics,
     unrelate,
 )
-from remem_pg.cli.command import register, run_guarded, silence_stdout
+from remem_pg.cli.command import register, run_guarded
 from remem_pg.cli.contexting import context, plan
 from remem_pg.cli.demo_command import demo
 from remem_pg.cli.embeddings import download, status
@@ -46,6 +47,7 @@ from remem_pg.cli.reembedding import drop_space, reembed, spaces, worker
 from remem_pg.cli.serving import serve, version
 from remem_pg.cli.settings import Settings
 from remem_pg.cli.setup import init, migrate, uninstall
+from remem_pg.cli.streams import open_closed, silence
 from remem_pg.cli.tenants import grant, grants, language, reindex_text, revoke, workspaces
 from remem_pg.cli.transferring import export
 
@@ -145,6 +147,7 @@ register(app, "uninstall", uninstall)
 
 def run() -> None:
     """Entry point of the process: the commands, and whatever a closed pipe leaves behind."""
+    open_closed()
     for stream in (sys.stdout, sys.stderr):
         # A terminal or pipe that is not UTF-8 shows a substitute instead of failing.
         if hasattr(stream, "reconfigure"):
@@ -153,14 +156,25 @@ def run() -> None:
     try:
         app(prog_name="remem")
     except SystemExit as done:
+        broken = done.__context__
+        if isinstance(broken, BrokenPipeError):  # typer and rich make 1 of it
+            done.code = conf.USAGE if broken.__context__ else conf.OK
         code = done.code
         raise
+    except OSError as error:  # the help or the version cannot be written
+        code = run_guarded(Settings(), partial(_raise, error))
+        sys.exit(code)
     finally:
-        try:
-            sys.stdout.flush()
-        except BrokenPipeError:
-            silence_stdout()
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:
+                silence(stream)
         leave_the_late_behind(code)
+
+
+def _raise(error: OSError) -> NoReturn:
+    raise error
 
 
 def leave_the_late_behind(code: object) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import sys
 import typing
 from collections.abc import Callable
@@ -13,6 +12,7 @@ import typer
 
 from remem_pg.cli import settings as conf
 from remem_pg.cli.settings import Settings
+from remem_pg.cli.streams import silence
 
 if TYPE_CHECKING:
     from remem_pg.errors import RememError
@@ -73,7 +73,7 @@ def run_guarded(settings: Settings, body: Callable[[], int | None]) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        silence_stdout()
+        silence(sys.stdout)
         return conf.OK
     except KeyboardInterrupt:
         _report(settings, {"code": "interrupted", "message": "interrupted"})
@@ -109,8 +109,10 @@ def _from_files(error: Exception) -> RememError | None:
     """A file that cannot be read or written as an error of the library; None for anything else."""
     from remem_pg.errors import RememError
 
-    if not isinstance(error, OSError) or error.filename is None:
+    if not isinstance(error, OSError):
         return None
+    if error.filename is None:  # met while reading or writing, not while opening
+        return RememError(f"reading or writing failed: {error.strerror or error}")
     return RememError(
         f"{error.filename}: {error.strerror or error}", hint="name another file or directory"
     )
@@ -120,13 +122,6 @@ def close_all(settings: Settings) -> None:
     """Close what the command opened (clients, connections), last opened first."""
     while settings.resources:
         settings.resources.pop().close()
-
-
-def silence_stdout() -> None:
-    """Point standard output at the null device, so that the interpreter's last flush is quiet."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)
 
 
 def exit_code(error: RememError) -> int:
@@ -156,6 +151,12 @@ def _report(settings: Settings, document: dict[str, Any]) -> None:
         if settings.json:
             conf.print_json({"error": document})
             return
+    except BrokenPipeError:
+        silence(sys.stdout)
+        return
+    except OSError:  # a full disk; standard error is left to say so
+        silence(sys.stdout)
+    try:
         from rich.text import Text
 
         from remem_pg.cli.output import clean
@@ -169,5 +170,5 @@ def _report(settings: Settings, document: dict[str, Any]) -> None:
         if document.get("hint"):
             hint = Text("Hint: ", style="yellow").append(clean(str(document["hint"])))
             settings.err.print(hint, soft_wrap=True)
-    except BrokenPipeError:
-        silence_stdout()
+    except OSError:
+        silence(sys.stderr)

@@ -109,12 +109,12 @@ def _place(dsn: str) -> str:
 
     try:
         parts = conninfo_to_dict(dsn)
-    except ProgrammingError as error:
+    except ProgrammingError:  # its words may be the password
         raise InvalidArgument(
-            f"the DSN is not valid: {str(error).strip()}",
+            "the DSN is not a connection string",
             detail={"argument": "dsn"},
-            hint="write postgresql://user@host:port/database",
-        ) from error
+            hint="write postgresql://user@host:port/database, with %25 for a % in the password",
+        ) from None
     host = parts.get("host") or parts.get("hostaddr") or "the local socket"
     port = f":{parts['port']}" if parts.get("port") else ""
     database = f", database {parts['dbname']}" if parts.get("dbname") else ""

@@ -36,6 +36,12 @@ Notes = Annotated[
     ),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Everything the trace says.")]
+_FLAGS = {
+    "prompt": "PROMPT",
+    "scope": "--project, --session and --user",
+    "where": "--where, which only context has",
+    "providers": "--notes",
+}
 
 
 def plan(
@@ -114,7 +120,7 @@ def _text(prompt: str) -> str:
 
 
 def _options(pairs: list[str] | None, folders: list[str] | None) -> dict[str, Any]:
-    options = extra_options(pairs or [])
+    options = extra_options(pairs or [], _FLAGS)
     if folders:
         from remem_pg.context.markdown import MarkdownProvider
 

@@ -9,7 +9,7 @@ import typer
 
 from remem_pg.cli import output
 from remem_pg.cli.connect import open_memory
-from remem_pg.cli.memories import extra_options
+from remem_pg.cli.memories import RECALL_FLAGS, extra_options
 from remem_pg.cli.settings import Settings, print_json
 
 if TYPE_CHECKING:
@@ -35,8 +35,9 @@ def explain(
     ] = False,
 ) -> int | None:
     """Show how a question is answered: each stage, its time, what it dropped, and why each hit."""
+    options = extra_options(option or [], RECALL_FLAGS)
     memory = open_memory(settings, reranker=rerank)
-    document = memory.recall_explain(query, k=k, **extra_options(option or []))
+    document = memory.recall_explain(query, k=k, **options)
     if settings.json:
         print_json(document)
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
@@ -202,7 +203,7 @@ def recall(
         "as_of": _aware(as_of),
     }
     options = {key: value for key, value in options.items() if value is not None}
-    options.update(extra_options(option or []))
+    options.update(extra_options(option or [], RECALL_FLAGS))
     memory = open_memory(settings, reranker=rerank)
     if explain:
         print_json(memory.recall_explain(query, k=k, **options))
@@ -331,8 +332,12 @@ def scope_of(project: str | None, session: str | None, user: str | None) -> dict
     return {"project": project, "session": session, "user": user}
 
 
-def extra_options(pairs: list[str]) -> dict[str, Any]:
-    """The recall options given as NAME=JSON, or a usage error."""
+RECALL_FLAGS = {"query": "QUERY", "k": "-k"}
+"""Where the command line takes what is no option."""
+
+
+def extra_options(pairs: list[str], flags: Mapping[str, str]) -> dict[str, Any]:
+    """The options given as NAME=JSON, or a usage error; ``flags``: what is given otherwise."""
     import json
 
     options: dict[str, Any] = {}
@@ -340,11 +345,16 @@ def extra_options(pairs: list[str]) -> dict[str, Any]:
         name, equals, text = pair.partition("=")
         if not equals or not name:
             raise typer.BadParameter(f"{pair!r} is not NAME=JSON", param_hint="--option")
+        name = name.strip()
+        if name in flags:
+            raise typer.BadParameter(f"{name} is given as {flags[name]}", param_hint="--option")
+        if name == "self":
+            raise typer.BadParameter("there is no option self", param_hint="--option")
         try:
-            options[name.strip()] = json.loads(text)
+            options[name] = json.loads(text)
         except ValueError:
             # A bare word is the usual case: --option fusion=rrf.
-            options[name.strip()] = text
+            options[name] = text
     return options
 
 

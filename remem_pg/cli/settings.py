@@ -21,6 +21,10 @@ UNREACHABLE = 3
 PARTIAL = 4
 INTERRUPTED = 130
 
+NARROWEST = 40
+"""Columns a table is laid out for at least: in fewer rich leaves whole columns out, where a
+narrower terminal only breaks the lines."""
+
 EXIT_CODES: dict[int, str] = {
     OK: "done",
     REFUSED: "refused or not found: a typed error says why; doctor: an error",
@@ -124,16 +128,18 @@ class Settings:
     @cached_property
     def out(self) -> Console:
         """Console of standard output: plain when piped, no colours under NO_COLOR."""
-        from rich.console import Console
+        from remem_pg.cli.consoles import OutConsole
 
-        return Console(highlight=False, markup=False, emoji=False)
+        console = OutConsole(highlight=False, markup=False, emoji=False)
+        console.width = max(console.width, NARROWEST)
+        return console
 
     @cached_property
     def err(self) -> Console:
         """Console of standard error, for progress, notes and errors."""
-        from rich.console import Console
+        from remem_pg.cli.consoles import ErrConsole
 
-        return Console(stderr=True, highlight=False, markup=False, emoji=False)
+        return ErrConsole(stderr=True, highlight=False, markup=False, emoji=False)
 
     def note(self, text: str) -> None:
         """One dim line on standard error, silent with ``--json``."""

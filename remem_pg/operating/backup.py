@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,15 +115,29 @@ def read_manifest(archive: Path) -> Manifest:
                 hint="a backup is two files: FILE from pg_dump and FILE.json beside it",
             )
     try:
-        manifest = Manifest(**json.loads(path.read_text()))
-    except (ValueError, TypeError) as error:
-        raise InvalidArgument(f"{path} is not the manifest of a backup: {error}") from None
-    if manifest.format != FORMAT:
+        found = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError):
+        found = None
+    form = found.get("format") if isinstance(found, dict) else None
+    if type(form) is int and form != FORMAT:
         raise InvalidArgument(
-            f"the backup has format {manifest.format}, this client reads {FORMAT}",
+            f"the backup has format {form}, this client reads {FORMAT}",
             hint="pip install --upgrade remem-pg",
         )
-    return manifest
+    if form is None or not _is_manifest(found):
+        raise InvalidArgument(
+            f"{archive} is not a backup of remem: {path.name} is no manifest",
+            hint="restore what remem backup wrote",
+        )
+    return Manifest(**found)
+
+
+def _is_manifest(found: dict[str, Any]) -> bool:
+    """Whether a document has the fields of a manifest, each of its type."""
+    kinds = {"format": int, "migration": int, "server_version": int, "rows": dict}
+    return found.keys() == {each.name for each in fields(Manifest)} and all(
+        type(value) is kinds.get(name, str) for name, value in found.items()
+    )
 
 
 def restore(dsn: str, archive: Path, *, confirm: bool = False) -> Restored:

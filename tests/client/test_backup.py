@@ -119,6 +119,39 @@ def test_one_of_the_two_files_alone_is_no_backup(archive: Path, bare_database: s
         restore(bare_database, archive)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        "not JSON",
+        "[]",
+        '{"format": 1}',
+        '{"format": 1, "migration": "1", "server_version": 170000, "pgvector_schema": "public",'
+        ' "made_at": "now", "rows": {}}',
+        "\xff",
+    ],
+)
+def test_what_is_no_manifest_is_no_backup_of_remem(tmp_path: Path, text: str) -> None:
+    archive = tmp_path / "z.dump"
+    archive.write_bytes(b"")
+    manifest_path(archive).write_bytes(text.encode("latin-1"))
+    with pytest.raises(InvalidArgument, match="is not a backup of remem") as caught:
+        backups.read_manifest(archive)
+    assert "__init__" not in str(caught.value)
+    done = Cli(None)("restore", str(archive), "--confirm")
+    assert done.returncode == 1
+    assert done.stderr.startswith("RM001 ")
+
+
+def test_a_manifest_of_another_format_names_the_upgrade(tmp_path: Path) -> None:
+    archive = tmp_path / "z.dump"
+    archive.write_bytes(b"")
+    manifest_path(archive).write_text('{"format": 2, "more": []}')
+    with pytest.raises(InvalidArgument, match="has format 2") as caught:
+        backups.read_manifest(archive)
+    assert "upgrade" in (caught.value.hint or "")
+
+
 def test_a_backup_of_a_later_version_is_refused_before_anything_is_touched(
     archive: Path, db_dsn: str, db: Connection
 ) -> None:

@@ -93,6 +93,15 @@ def test_a_conninfo_that_is_none_is_refused_in_a_sentence() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_malformed_dsn_is_not_shown(more: tuple[str, ...]) -> None:
+    dsn = "postgresql://app:my%secret@127.0.0.1/app"
+    done = Cli(None)("--dsn", dsn, "recall", "x", *more)
+    assert done.returncode == conf.REFUSED
+    assert "secret" not in done.stdout + done.stderr
+    assert "the DSN is not a connection string" in done.stdout + done.stderr
+
+
 def test_a_model_that_is_not_there_is_refused_in_a_sentence(db_dsn: str) -> None:
     done = Cli(db_dsn)("recall", "x", "--embedding", "/no/such/model")
     assert "Traceback" not in done.stderr
@@ -103,6 +112,28 @@ def test_a_model_that_is_not_there_is_refused_in_a_sentence(db_dsn: str) -> None
 def test_wrong_usage_is_code_two(arguments: tuple[str, ...]) -> None:
     done = Cli(None)(*arguments)
     assert done.returncode == conf.USAGE
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "flag"),
+    [
+        ("recall", "k=1", "-k"),
+        ("recall", "query=1", "QUERY"),
+        ("recall", "self=1", "no option self"),
+        ("explain", "k=1", "-k"),
+        ("context", 'where="x"', "--where"),
+        ("context", "prompt=x", "PROMPT"),
+        ("context", "providers=x", "--notes"),
+        ("plan", "scope={}", "--project"),
+    ],
+)
+def test_an_option_that_has_a_flag_of_its_own_is_wrong_usage(
+    cli: Cli, command: str, option: str, flag: str
+) -> None:
+    done = cli(command, "x", "--option", option)
+    assert done.returncode == conf.USAGE
+    assert flag in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -167,6 +198,99 @@ def test_a_reader_that_goes_away_is_no_error(cli: Cli) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("list",), conf.OK),
+        (("list", "--json"), conf.OK),
+        (("--help",), conf.OK),
+        (("list", "--help"), conf.OK),
+        (("--version",), conf.OK),
+        (("get", "nothing"), conf.REFUSED),
+        (("get", "nothing", "--json"), conf.REFUSED),
+        (("no-such-command",), conf.USAGE),
+    ],
+)
+def test_a_reader_that_never_was_changes_no_code(
+    cli: Cli, arguments: tuple[str, ...], code: int
+) -> None:
+    cli("remember", "Plain text.")
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        cli.command(*arguments), env=cli.environment, stdout=writer, stderr=writer, check=False
+    )
+    os.close(writer)
+    assert done.returncode == code
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("list",),
+        ("list", "--json"),
+        ("export", "-"),
+        ("version", "--json"),
+        ("get", "nothing", "--json"),
+        ("--help",),
+        ("--version",),
+    ],
+)
+def test_a_full_disk_is_one_sentence(cli: Cli, arguments: tuple[str, ...]) -> None:
+    cli("remember", "Plain text.")
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            cli.command(*arguments),
+            env=cli.environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == conf.REFUSED
+    refused = "RM101" if "nothing" in arguments else "reading or writing failed: No space left"
+    assert done.stderr.startswith(refused)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "closed", "code"),
+    [
+        (("list",), ">&-", conf.OK),
+        (("list", "--json"), ">&-", conf.OK),
+        (("export", "-"), ">&-", conf.OK),
+        (("--help",), ">&-", conf.OK),
+        (("get", "nothing"), "2>&-", conf.REFUSED),
+        (("import", "-"), "<&-", conf.OK),
+        (("remember", "-"), "<&-", conf.REFUSED),
+        (("purge", "nothing"), "<&-", conf.REFUSED),
+        (("context", "-"), "<&- >&- 2>&-", conf.OK),
+    ],
+)
+def test_a_closed_stream_is_the_null_device(
+    cli: Cli, arguments: tuple[str, ...], closed: str, code: int
+) -> None:
+    cli("remember", "Plain text.")
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *cli.command(*arguments)],
+        env=cli.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    assert done.returncode == code
+
+
+def test_a_file_that_fails_while_it_is_read_is_one_sentence(cli: Cli) -> None:
+    done = cli("import", "/proc/self/mem")
+    assert done.returncode == conf.REFUSED
+    assert done.stderr.startswith("reading or writing failed: ")
+    document = json.loads(cli("import", "/proc/self/mem", "--json").stdout)
+    assert document["error"]["message"].startswith("reading or writing failed: ")
+
+
 def test_an_interrupt_is_code_130(cli: Cli) -> None:
     with subprocess.Popen(
         cli.command("import", "-"),
@@ -192,6 +316,20 @@ def test_an_interrupt_is_code_130(cli: Cli) -> None:
     assert "interrupted" in error
     assert f"--from-line {BATCH_LINES + 1}" in error
     assert "Traceback" not in error
+
+
+def test_an_interrupt_before_the_command_runs_is_quiet() -> None:
+    cli = Cli(None)
+    cli.before = """
+import sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        raise KeyboardInterrupt
+sys.modules.pop("remem_pg.cli.app", None)
+sys.meta_path.insert(0, Interrupting())
+"""
+    done = cli("--help")
+    assert (done.returncode, done.stderr) == (conf.INTERRUPTED, "")
 
 
 def wait_for_rows(cli: Cli, wanted: int) -> None:
@@ -258,6 +396,13 @@ def test_tables_fit_eighty_columns(cli: Cli) -> None:
     for arguments in (("recall", "word"), ("list",)):
         widths = [len(line) for line in cli(*arguments).stdout.splitlines()]
         assert max(widths) <= 80
+
+
+@pytest.mark.parametrize("arguments", [("recall", "harbour"), ("list",)])
+def test_a_narrow_terminal_shows_the_memory(cli: Cli, arguments: tuple[str, ...]) -> None:
+    cli("remember", "The harbour opens at nine.", "--kind", "preference")
+    cli.environment["COLUMNS"] = "20"
+    assert "harbour" in cli(*arguments).stdout
 
 
 def test_the_page_and_the_command_line_know_the_same_degraded_states() -> None:

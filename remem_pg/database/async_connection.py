@@ -243,7 +243,7 @@ async def execute(conn: Connection, call: Call[Any], tenant: str | None) -> Repl
     try:
         async with _tenant(conn, tenant), psycopg.AsyncCursor(conn, row_factory=dict_row) as cursor:
             wire.adapt(cursor.adapters)
-            await cursor.execute(call.sql.encode(), call.params)
+            await cursor.execute(call.sql.encode(), call.params, binary=wire.is_binary(conn))
             rows = await cursor.fetchall() if cursor.description else []
     except (psycopg.Error, UnicodeEncodeError) as exc:
         error = wire.translated(exc)

@@ -238,7 +238,7 @@ def execute(conn: Connection, call: Call[Any], tenant: str | None) -> Reply:
     try:
         with _tenant(conn, tenant), psycopg.Cursor(conn, row_factory=dict_row) as cursor:
             wire.adapt(cursor.adapters)
-            cursor.execute(call.sql.encode(), call.params)
+            cursor.execute(call.sql.encode(), call.params, binary=wire.is_binary(conn))
             rows = cursor.fetchall() if cursor.description else []  # an index is no row
     except (psycopg.Error, UnicodeEncodeError) as exc:
         error = wire.translated(exc)

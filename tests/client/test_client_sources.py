@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +17,15 @@ import pytest
 from psycopg.rows import dict_row, tuple_row
 from psycopg_pool import ConnectionPool
 
-from remem_pg import InvalidArgument, NoAccess, Remem, RememError, ServerUnavailable, TenantNotSet
+from remem_pg import (
+    AsyncRemem,
+    InvalidArgument,
+    NoAccess,
+    Remem,
+    RememError,
+    ServerUnavailable,
+    TenantNotSet,
+)
 from remem_pg.database import wire
 from tests.support.waiting import until
 
@@ -377,3 +387,54 @@ def test_the_setting_of_the_callers_own_transaction_is_given_back(db_dsn: str, m
         plain = Remem(conn, workspace="acme", embedding=None)
         with pytest.raises(NoAccess):
             plain.count()
+
+
+STYLES = ["German", "SQL, DMY", "Postgres, MDY"]
+
+
+def read_times(client: Remem) -> None:
+    """Writes and reads everything that has a time."""
+    ref = client.remember("We retry three times.", ref="r", occurred_at="2026-02-01T10:00:00Z")
+    client.remember("We retry four times.", ref="r", on_conflict="new_version")
+    found = client.get(memory_id=ref.memory_id)
+    assert found is not None
+    assert found.occurred_at == datetime(2026, 2, 1, 10, tzinfo=UTC)
+    assert client.recall("retry")[0].ref == "r"
+    assert len(client.history(ref="r")) == 2
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_the_date_style_of_a_role_does_not_matter(
+    db_dsn: str, su: psycopg.Connection[Any], database: str, style: str
+) -> None:
+    su.execute(f"alter database \"{database}\" set datestyle = '{style}'")  # type: ignore[arg-type]
+    with Remem(db_dsn, workspace="acme", embedding="hash") as client:
+        read_times(client)
+
+
+def test_the_date_style_of_the_callers_connection_does_not_matter_and_stays(db_dsn: str) -> None:
+    with psycopg.connect(db_dsn, autocommit=True, options="-c datestyle=German") as conn:
+        read_times(Remem(conn, workspace="acme", embedding="hash"))
+        assert conn.execute("show datestyle").fetchone() == ("German, DMY",)
+
+
+def test_the_date_style_does_not_matter_to_the_async_client(db_dsn: str) -> None:
+    async def times() -> datetime | None:
+        dsn = psycopg.conninfo.make_conninfo(db_dsn, options="-c datestyle=German")
+        async with AsyncRemem(dsn, workspace="acme", embedding="hash") as client:
+            await client.remember("Once.", ref="r", occurred_at="2026-02-01T10:00:00Z")
+            found = await client.get(ref="r")
+            return found and found.occurred_at
+
+    assert asyncio.run(times()) == datetime(2026, 2, 1, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("style", ["ISO", "German"])
+def test_a_time_without_end_is_the_last_moment_in_every_style(db_dsn: str, style: str) -> None:
+    with psycopg.connect(db_dsn, autocommit=True, options=f"-c datestyle={style}") as conn:
+        with psycopg.Cursor(conn) as cursor:
+            wire.adapt(cursor.adapters)
+            statement = "select timestamptz 'infinity', timestamptz '-infinity'"
+            row = cursor.execute(statement, binary=wire.is_binary(conn)).fetchone()
+        assert row is not None
+        assert [moment.replace(tzinfo=None) for moment in row] == [datetime.max, datetime.min]

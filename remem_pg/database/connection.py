@@ -233,6 +233,7 @@ def atomic(conn: Connection) -> Iterator[None]:
 
 def execute(conn: Connection, call: Call[Any], tenant: str | None) -> Reply:
     """Sends one call and collects its rows and degraded states."""
+    wire.check_encoding(conn)
     warnings = wire.Warnings()
     conn.add_notice_handler(warnings)
     try:

@@ -44,9 +44,14 @@ POOL_SETTINGS: dict[str, Any] = {
 MOST_DEAD = 100
 """Dead connections of a pool to throw away before the server counts as unavailable."""
 
-CONNECTION_SETTINGS: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
+CONNECTION_SETTINGS: dict[str, Any] = {
+    "autocommit": True,
+    "prepare_threshold": None,
+    "client_encoding": "utf8",
+}
 """Each call is its own transaction; no prepared statement outlives it, so that a pooler in
-transaction mode may hand every call to another server process."""
+transaction mode may hand every call to another server process. The encoding is asked for as the
+connection starts, before that of a role or of the environment."""
 
 
 READ_TENANT = "select current_setting('remem.workspace', true)"
@@ -113,6 +118,16 @@ def is_binary(conn: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> b
     """
     style = conn.info.parameter_status("DateStyle")
     return style is not None and not style.startswith("ISO")
+
+
+def check_encoding(conn: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+    """Refuses a connection on which texts come as bytes; costs no round trip."""
+    if conn.info.parameter_status("client_encoding") == "SQL_ASCII":
+        raise InvalidArgument(
+            "the connection has client_encoding SQL_ASCII, with which texts cannot be read",
+            detail={"argument": "client_encoding", "value": "SQL_ASCII"},
+            hint="use a connection with client_encoding UTF8",
+        )
 
 
 class Warnings:

@@ -27,6 +27,7 @@ from remem_pg import (
     TenantNotSet,
 )
 from remem_pg.database import wire
+from remem_pg.operating import doctor
 from tests.support.waiting import until
 
 
@@ -407,7 +408,7 @@ def read_times(client: Remem) -> None:
 def test_the_date_style_of_a_role_does_not_matter(
     db_dsn: str, su: psycopg.Connection[Any], database: str, style: str
 ) -> None:
-    su.execute(f"alter database \"{database}\" set datestyle = '{style}'")  # type: ignore[arg-type]
+    su.execute(f"alter database \"{database}\" set datestyle = '{style}'")
     with Remem(db_dsn, workspace="acme", embedding="hash") as client:
         read_times(client)
 
@@ -424,7 +425,8 @@ def test_the_date_style_does_not_matter_to_the_async_client(db_dsn: str) -> None
         async with AsyncRemem(dsn, workspace="acme", embedding="hash") as client:
             await client.remember("Once.", ref="r", occurred_at="2026-02-01T10:00:00Z")
             found = await client.get(ref="r")
-            return found and found.occurred_at
+            assert found is not None
+            return found.occurred_at
 
     assert asyncio.run(times()) == datetime(2026, 2, 1, 10, tzinfo=UTC)
 
@@ -438,3 +440,62 @@ def test_a_time_without_end_is_the_last_moment_in_every_style(db_dsn: str, style
             row = cursor.execute(statement, binary=wire.is_binary(conn)).fetchone()
         assert row is not None
         assert [moment.replace(tzinfo=None) for moment in row] == [datetime.max, datetime.min]
+
+
+# the encoding
+
+
+def test_the_encoding_of_role_environment_or_dsn_does_not_matter(
+    db_dsn: str, su: psycopg.Connection[Any], database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    su.execute(f"alter database \"{database}\" set client_encoding = 'SQL_ASCII'")
+    with Remem(db_dsn, workspace="acme", embedding="hash") as client:
+        client.remember("Café 日本", ref="r")
+    monkeypatch.setenv("PGCLIENTENCODING", "SQL_ASCII")
+    for dsn in (db_dsn, psycopg.conninfo.make_conninfo(db_dsn, client_encoding="LATIN1")):
+        with Remem(dsn, workspace="acme", embedding="hash") as client:
+            found = client.get(ref="r")
+            assert found is not None
+            assert found.body == "Café 日本"
+
+
+def test_the_async_clients_own_connections_have_the_encoding_of_its_texts(
+    db_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "SQL_ASCII")
+
+    async def body() -> str:
+        async with AsyncRemem(db_dsn, workspace="acme", embedding="hash") as client:
+            await client.remember("Café 日本", ref="r")
+            return (await client.recall("café"))[0].body
+
+    assert asyncio.run(body()) == "Café 日本"
+
+
+def test_a_connection_that_gives_bytes_for_texts_is_refused_at_first_use(db_dsn: str) -> None:
+    with psycopg.connect(db_dsn, autocommit=True, client_encoding="SQL_ASCII") as conn:
+        client = Remem(conn, workspace="acme", embedding=None)
+        for call in (client.count, lambda: client.remember("x")):
+            with pytest.raises(InvalidArgument, match="client_encoding SQL_ASCII"):
+                call()
+        conn.execute("set client_encoding = 'UTF8'")
+        assert client.count() == 0
+
+    async def refused() -> None:
+        async with await psycopg.AsyncConnection.connect(
+            db_dsn, autocommit=True, client_encoding="SQL_ASCII"
+        ) as conn:
+            with pytest.raises(InvalidArgument, match="client_encoding SQL_ASCII"):
+                await AsyncRemem(conn, workspace="acme", embedding=None).count()
+
+    asyncio.run(refused())
+
+
+def test_doctor_reads_texts_whatever_the_encoding_of_the_environment(
+    db_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "SQL_ASCII")
+    report = doctor.examine(db_dsn, "here", "acme", "hash")
+    assert report.reached
+    assert {(type(row.status), type(row.detail)) for row in report.rows} == {(str, str)}
+    assert not [row for row in report.rows if "b'" in row.detail]

@@ -19,12 +19,14 @@ from psycopg_pool import ConnectionPool
 
 from remem_pg import (
     AsyncRemem,
+    CallAborted,
     InvalidArgument,
     NoAccess,
     Remem,
     RememError,
     ServerUnavailable,
     TenantNotSet,
+    TransactionAborted,
 )
 from remem_pg.database import wire
 from remem_pg.operating import doctor
@@ -152,8 +154,11 @@ def test_a_failed_call_fails_the_callers_transaction_as_any_statement_does(db_ds
         inside.count()
         with pytest.raises(InvalidArgument):
             inside.recall("x", k=-1)
-        with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+        with pytest.raises(TransactionAborted) as caught:
             inside.count()
+        assert isinstance(caught.value.__cause__, psycopg.errors.InFailedSqlTransaction)
+        with pytest.raises(TransactionAborted):
+            inside.remember_many([{"body": f"n {n}"} for n in range(60)])
         conn.rollback()
         assert inside.count() == 0
 
@@ -349,12 +354,40 @@ def test_a_connection_of_the_callers_that_died_is_a_typed_error(
         client.count()
 
 
-def test_what_is_neither_remems_nor_the_connections_stays_psycopgs(db_dsn: str, mem: Remem) -> None:
+def test_a_statement_that_took_too_long_is_a_typed_error(db_dsn: str, mem: Remem) -> None:
     mem.remember("one")
     with psycopg.connect(db_dsn, autocommit=True, options="-c statement_timeout=1ms") as conn:
         client = Remem(conn, workspace="acme", embedding=None)
-        with pytest.raises(psycopg.errors.QueryCanceled):
+        with pytest.raises(CallAborted, match="nothing of this call was stored") as caught:
             client.remember_many([{"body": f"note {n} " * 50} for n in range(300)])
+        assert isinstance(caught.value.__cause__, psycopg.errors.QueryCanceled)
+    assert mem.count() == 1
+
+
+def test_a_lock_that_is_not_to_be_had_is_a_typed_error(
+    db_dsn: str, su: psycopg.Connection[Any], mem: Remem
+) -> None:
+    mem.remember("one", ref="r")
+    dsn = psycopg.conninfo.make_conninfo(db_dsn, options="-c lock_timeout=50ms")
+    with Remem(dsn, workspace="acme", embedding=None) as client:
+        client.count()
+        with su.transaction():
+            su.execute("lock table remem.memory")
+            with pytest.raises(CallAborted, match="lock timeout"):
+                client.recall("one")
+            with pytest.raises(CallAborted, match="lock timeout"):
+                client.remember("two")
+        assert client.count() == 1
+
+
+def test_a_callers_transaction_that_was_idle_too_long_is_a_lost_connection(db_dsn: str) -> None:
+    options = "-c idle_in_transaction_session_timeout=50ms"
+    with psycopg.connect(db_dsn, options=options) as conn:
+        client = Remem(conn, workspace="acme", embedding=None)
+        client.count()
+        until(lambda: not wire.is_alive(conn.pgconn))
+        with pytest.raises(ServerUnavailable):
+            client.count()
 
 
 # the tenant setting

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from remem_pg.context.synthesis import SynthesisRequest
     from remem_pg.embedding.base import EmbeddingModel
     from remem_pg.errors import (
+        CallAborted,
         ClaimLost,
         Conflict,
         DatabaseNewer,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         ServerUnavailable,
         TenantNotSet,
         TextRefused,
+        TransactionAborted,
         UnknownOption,
         UnknownSpace,
         VectorRefused,
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AsyncRemem",
     "BulkReport",
+    "CallAborted",
     "CheckRow",
     "ClaimLost",
     "Conflict",
@@ -131,6 +134,7 @@ __all__ = [
     "TextRefused",
     "Topic",
     "Trace",
+    "TransactionAborted",
     "UnknownOption",
     "UnknownSpace",
     "VectorRefused",

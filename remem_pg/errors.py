@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BY_CODE",
+    "CallAborted",
     "ClaimLost",
     "Conflict",
     "DatabaseNewer",
@@ -34,6 +35,7 @@ __all__ = [
     "ServerUnavailable",
     "TenantNotSet",
     "TextRefused",
+    "TransactionAborted",
     "UnknownOption",
     "UnknownSpace",
     "VectorRefused",
@@ -259,6 +261,21 @@ class ReadOnly(RememError):
     default_hint = "connect to the primary to write (in the DSN: target_session_attrs=read-write)"
 
 
+class CallAborted(RememError):
+    """The server broke the call off: a timeout, a cancellation, a lock or a deadlock."""
+
+    default_hint = (
+        "nothing of this call was stored: call again, where it timed out with a longer "
+        "statement_timeout or lock_timeout"
+    )
+
+
+class TransactionAborted(RememError):
+    """An earlier statement failed in the caller's transaction, which takes no more statements."""
+
+    default_hint = "roll the transaction back, then call again"
+
+
 class NotInstalled(RememError):
     """remem is not installed in this database, or an older version is."""
 
@@ -273,9 +290,16 @@ BY_CODE: dict[str, type[RememError]] = {
 _MISSING_OBJECT = frozenset({"3F000", "42883", "42P01"})
 """invalid_schema_name, undefined_function, undefined_table."""
 
-_SERVER_GONE = frozenset({"57P01", "57P02", "57P03", "57P05"})
-"""Shut down by an administrator, after a crash, still starting, or idle too long."""
+_SERVER_GONE = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})
+"""Shut down by an administrator, after a crash, still starting, or idle too long (the last one:
+within a transaction)."""
 
+_ABORTED = frozenset({"57014", "55P03", "40001", "40P01", "25P04"})
+"""query_canceled (statement_timeout, too), lock_not_available, serialization_failure,
+deadlock_detected, transaction_timeout."""
+
+_FAILED_TRANSACTION = "25P02"
+"""in_failed_sql_transaction."""
 
 # What a server says that runs and lets nobody of that name in; other FATALs are about its state.
 _REFUSED = re.compile(r'FATAL:\s+(role "|database "|password |no pg_hba|permission denied)')
@@ -333,6 +357,10 @@ def from_psycopg(exc: psycopg.Error) -> RememError | None:
         return ServerExhausted(f"the Postgres server has nothing left: {_first_line(exc)}")
     if state == _READ_ONLY:
         return ReadOnly(f"nothing can be written here: {_first_line(exc)}")
+    if state in _ABORTED:
+        return CallAborted(f"Postgres broke the call off: {_first_line(exc)}")
+    if state == _FAILED_TRANSACTION:
+        return TransactionAborted()
     if state.startswith("08") or state in _SERVER_GONE:
         return ServerUnavailable(f"the Postgres server went away: {_first_line(exc)}")
     return None

@@ -238,12 +238,13 @@ async def atomic(conn: Connection) -> AsyncIterator[None]:
 
 async def execute(conn: Connection, call: Call[Any], tenant: str | None) -> Reply:
     """Sends one call and collects its rows and degraded states."""
+    wire.check_encoding(conn)
     warnings = wire.Warnings()
     conn.add_notice_handler(warnings)
     try:
         async with _tenant(conn, tenant), psycopg.AsyncCursor(conn, row_factory=dict_row) as cursor:
             wire.adapt(cursor.adapters)
-            await cursor.execute(call.sql.encode(), call.params)
+            await cursor.execute(call.sql.encode(), call.params, binary=wire.is_binary(conn))
             rows = await cursor.fetchall() if cursor.description else []
     except (psycopg.Error, UnicodeEncodeError) as exc:
         error = wire.translated(exc)

@@ -233,12 +233,13 @@ def atomic(conn: Connection) -> Iterator[None]:
 
 def execute(conn: Connection, call: Call[Any], tenant: str | None) -> Reply:
     """Sends one call and collects its rows and degraded states."""
+    wire.check_encoding(conn)
     warnings = wire.Warnings()
     conn.add_notice_handler(warnings)
     try:
         with _tenant(conn, tenant), psycopg.Cursor(conn, row_factory=dict_row) as cursor:
             wire.adapt(cursor.adapters)
-            cursor.execute(call.sql.encode(), call.params)
+            cursor.execute(call.sql.encode(), call.params, binary=wire.is_binary(conn))
             rows = cursor.fetchall() if cursor.description else []  # an index is no row
     except (psycopg.Error, UnicodeEncodeError) as exc:
         error = wire.translated(exc)

@@ -14,9 +14,9 @@ from typing import Any
 import psycopg
 from psycopg import pq
 from psycopg.adapt import AdaptersMap, Buffer, Dumper, Loader
-from psycopg.types.datetime import TimestamptzLoader
-from psycopg.types.json import JsonbLoader
-from psycopg.types.uuid import UUIDLoader
+from psycopg.types.datetime import TimestamptzBinaryLoader, TimestamptzLoader
+from psycopg.types.json import JsonbBinaryLoader, JsonbLoader
+from psycopg.types.uuid import UUIDBinaryLoader, UUIDLoader
 
 from remem_pg.errors import (
     InvalidArgument,
@@ -44,9 +44,14 @@ POOL_SETTINGS: dict[str, Any] = {
 MOST_DEAD = 100
 """Dead connections of a pool to throw away before the server counts as unavailable."""
 
-CONNECTION_SETTINGS: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
+CONNECTION_SETTINGS: dict[str, Any] = {
+    "autocommit": True,
+    "prepare_threshold": None,
+    "client_encoding": "utf8",
+}
 """Each call is its own transaction; no prepared statement outlives it, so that a pooler in
-transaction mode may hand every call to another server process."""
+transaction mode may hand every call to another server process. The encoding is asked for as the
+connection starts, before that of a role or of the environment."""
 
 
 READ_TENANT = "select current_setting('remem.workspace', true)"
@@ -83,12 +88,46 @@ class OpenEndedLoader(Loader):
             return (datetime.min if first else datetime.max).replace(tzinfo=UTC)
 
 
+class OpenEndedBinaryLoader(TimestamptzBinaryLoader):
+    """The same for binary results."""
+
+    def load(self, data: Buffer) -> datetime:
+        try:
+            return super().load(data)
+        except psycopg.DataError:
+            first = bytes(data) >= bytes([0x80])  # the sign of a count of microseconds
+            return (datetime.min if first else datetime.max).replace(tzinfo=UTC)
+
+
 def adapt(adapters: AdaptersMap) -> None:
     """Sets on a cursor's own map what a call needs, whatever the connection has there."""
     adapters.register_dumper(Vector, VectorDumper)
     adapters.register_loader("timestamptz", OpenEndedLoader)
     adapters.register_loader("uuid", UUIDLoader)
     adapters.register_loader("jsonb", JsonbLoader)
+    adapters.register_loader("timestamptz", OpenEndedBinaryLoader)
+    adapters.register_loader("uuid", UUIDBinaryLoader)
+    adapters.register_loader("jsonb", JsonbBinaryLoader)
+
+
+def is_binary(conn: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
+    """Whether results come in binary: psycopg reads times as text in the DateStyle ISO only.
+
+    The style of a role, a server or a caller's session stays as it is: behind a pooler a setting
+    made here would be somebody else's next.
+    """
+    style = conn.info.parameter_status("DateStyle")
+    return style is not None and not style.startswith("ISO")
+
+
+def check_encoding(conn: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+    """Refuses a connection on which texts come as bytes; costs no round trip."""
+    if conn.info.parameter_status("client_encoding") == "SQL_ASCII":
+        raise InvalidArgument(
+            "the connection has client_encoding SQL_ASCII, with which texts cannot be read",
+            detail={"argument": "client_encoding", "value": "SQL_ASCII"},
+            hint="use a connection with client_encoding UTF8",
+        )
 
 
 class Warnings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -32,6 +33,10 @@ IDENTITY = (
     "document_prompt",
 )
 """The descriptor's keys that make two spaces the same space, in the order of the fingerprint."""
+
+
+MAX_DIMENSIONS = 4000
+"""The longest vector that the database indexes: HNSW over half-precision vectors."""
 
 
 @runtime_checkable
@@ -95,7 +100,8 @@ def descriptor_of(model: EmbeddingModel) -> dict[str, Any]:
     """The description of the model's space, as `remem.register_space` takes it.
 
     It is the model's own `descriptor` if it has one.  Otherwise the id stands for the whole
-    identity.  Raises InvalidArgument when the two dimensions differ.
+    identity.  Raises InvalidArgument when the two dimensions differ, and for an identity or
+    dimensions that no space can have.
     """
     own = getattr(model, "descriptor", None)
     described = dict(own) if isinstance(own, Mapping) else {}
@@ -116,7 +122,29 @@ def descriptor_of(model: EmbeddingModel) -> dict[str, Any]:
             f"the model {model.dimensions}",
             detail={"argument": "descriptor", "got": result["dimensions"]},
         )
+    for key in ("name", "backend", "asset"):
+        if result[key] in (None, ""):
+            raise InvalidArgument(
+                f"the embedding model has no {key}",
+                detail={"argument": key, "value": result[key]},
+                hint="id names the model, and each version of it differently",
+            )
+    result["dimensions"] = _dimensions(result["dimensions"])
     return result
+
+
+def _dimensions(value: Any) -> int:
+    """A number of dimensions as an int; numpy's numbers are none for JSON."""
+    try:
+        number = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = 0
+    if not 1 <= number <= MAX_DIMENSIONS:
+        raise InvalidArgument(
+            detail={"argument": "dimensions", "value": value},
+            hint=f"an embedding model has 1 to {MAX_DIMENSIONS} dimensions",
+        )
+    return number
 
 
 def fingerprint(descriptor: Mapping[str, Any]) -> str:

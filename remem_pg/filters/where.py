@@ -72,6 +72,8 @@ class _Compiler:
             return condition(tree, False)
         except Refused as refused:
             self._refuse(refused.problem, self._start(refused.node))
+        except RecursionError:  # a name of very many parts
+            self._refuse("nested too deep", 0)
 
     # reading
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import IO, Any
 
 from remem_pg.errors import InvalidArgument
+from remem_pg.operating import json_line
 from remem_pg.operating.transfer_file import parse
 
 MAX_DOCUMENT = 1024 * 1024 * 1024
@@ -24,9 +24,9 @@ def records(
         return
     number, line = first
     try:
-        document = json.loads(line)
+        document = json_line.value(line)
         whole = isinstance(document, list) or _pages(document) is not None
-    except ValueError:
+    except json_line.NotAnObject:
         # a document over several lines, or a bad line
         whole = line.lstrip()[:1] in (b"[", b"{") and not line.rstrip().endswith(b"}")
     if whole:
@@ -49,8 +49,8 @@ def _document(
             f"a JSON document of more than {MAX_DOCUMENT} bytes", hint="write one object a line"
         )
     try:
-        document = json.loads(head + rest)
-    except ValueError as error:
+        document = json_line.value(head + rest)
+    except json_line.NotAnObject as error:
         raise InvalidArgument(f"neither JSON lines nor a JSON document: {error}") from None
     found = document if isinstance(document, list) else _pages(document)
     if found is None:

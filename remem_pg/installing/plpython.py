@@ -100,7 +100,9 @@ def install(
     statements = render(model, places, embed_on_write=embed_on_write, default_space=default_space)
     descriptor = descriptor_of(model)
     try:
-        with psycopg.connect(conninfo, autocommit=True, prepare_threshold=None) as conn:
+        with psycopg.connect(
+            conninfo, autocommit=True, prepare_threshold=None, client_encoding="utf8"
+        ) as conn:
             _check_server(conn)
             server = _probe(conn, [*places, *_files(model)], own=packages is None)
             try:

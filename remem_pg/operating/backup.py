@@ -69,7 +69,7 @@ def backup(dsn: str, archive: Path) -> Manifest:
 
     if archive.exists():
         raise InvalidArgument(f"{archive} exists already", hint="name another file")
-    with psycopg.connect(dsn) as conn:
+    with psycopg.connect(dsn, client_encoding="utf8") as conn:
         conn.execute("set transaction isolation level repeatable read, read only")
         if _value(conn, "select to_regclass('remem.schema_migration')") is None:
             raise NotInstalled(detail={"schema": "remem"})
@@ -159,7 +159,7 @@ def restore(dsn: str, archive: Path, *, confirm: bool = False) -> Restored:
             detail={"got": manifest.migration, "expected": newest},
             hint="pip install --upgrade remem-pg",
         )
-    with psycopg.connect(dsn, autocommit=True) as conn:
+    with psycopg.connect(dsn, autocommit=True, client_encoding="utf8") as conn:
         _check_target(conn, manifest, confirm)
         program = _restorer(conn.info.server_version // 10000, archive)
         with _set_aside(conn):

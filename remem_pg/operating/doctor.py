@@ -74,7 +74,9 @@ def examine(dsn: str | None, place: str, workspace: str, spec: str | None) -> Re
     try:
         if "connect_timeout" not in conninfo_to_dict(dsn):
             dsn = make_conninfo(dsn, connect_timeout=10)
-        with psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as conn:
+        with psycopg.connect(
+            dsn, autocommit=True, prepare_threshold=None, client_encoding="utf8"
+        ) as conn:
             found, reached = _database(conn, place, workspace, embedding)
     except psycopg.Error as error:
         found, reached = [_failed("server", from_psycopg(error) or error, place)], False

@@ -22,16 +22,22 @@ def parse(number: int, line: str | bytes) -> dict[str, Any]:
             if isinstance(line, bytes)
             else line
         )
-        document = json.loads(text, parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:
         raise NotAnObject(f"not UTF-8 at byte {error.start}") from None
+    document = value(text)
+    if not isinstance(document, dict):
+        raise NotAnObject("not a JSON object")
+    return document
+
+
+def value(text: str | bytes) -> Any:
+    """What a JSON text says, NaN and infinity refused. Raises NotAnObject."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:
         raise NotAnObject("nested too deeply") from None
     except ValueError as error:
         raise NotAnObject(f"not JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise NotAnObject("not a JSON object")
-    return document
 
 
 def _refuse_constant(name: str) -> None:

@@ -125,14 +125,14 @@ def import_records(
             report.lines = number
             try:
                 record = read_record(number, line)
+                if record.type == "end":
+                    end = _read_end(record)
             except RememError as error:
                 if on_error == "abort":
                     raise
                 report.refuse(number, error.as_dict())
                 continue
-            if record.type == "end":
-                end = json.loads(record.text)
-            else:
+            if record.type != "end":
                 seen[record.type] += 1
             if record.vector is not None:
                 report.vectors, report.vectors_dropped = (
@@ -186,6 +186,18 @@ def import_staged(workspace: str, on_error: str) -> Call[list[dict[str, Any]]]:
     """Takes the records in the staging table."""
     arguments = {"workspace": ("text", workspace), "on_error": ("text", on_error)}
     return build("import_staged", arguments, lambda reply: reply.rows)
+
+
+def _read_end(record: Record) -> dict[str, Any]:
+    """The last line of an export; refuses one without counts of records."""
+    end: dict[str, Any] = json.loads(record.text)
+    counts = end.get("counts")
+    if not isinstance(counts, dict) or any(type(count) is not int for count in counts.values()):
+        raise InvalidArgument(
+            f"line {record.number}: the end of an export counts its records by their type",
+            detail={"line": record.number, "argument": "counts"},
+        )
+    return end
 
 
 def _check_end(end: Mapping[str, Any] | None, seen: Counter[str]) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from remem_pg import calls
-from remem_pg.errors import Conflict, InvalidArgument, NoAccess, UnknownSpace
+from remem_pg.errors import Conflict, NoAccess, UnknownSpace
 from remem_pg.models import SpaceInfo
 from remem_pg.spaces.embedder import HASH_BACKEND, document_text
 from remem_pg.steps import Decision, Flow, InTransaction, Run, Session, Together, Work
@@ -82,8 +82,7 @@ def _adopt(session: Session, fingerprint: str) -> Flow[bool]:
             yield Together(activate())
         except UnknownSpace:
             yield Together(register_and_activate())
-    except (NoAccess, Conflict, InvalidArgument):
-        # no administrator; somebody wrote meanwhile; a model the database cannot index
+    except (NoAccess, Conflict):  # no administrator; somebody wrote meanwhile
         return False
     return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ import numpy as np
 import psycopg
 import pytest
 
-from remem_pg import AsyncRemem, EmbeddingModel, MemoryInput, Remem
+from remem_pg import AsyncRemem, EmbeddingModel, InvalidArgument, MemoryInput, Remem
 from remem_pg.embedding.base import descriptor_of, fingerprint
 
 
@@ -290,3 +291,46 @@ async def test_a_first_async_write_of_several_batches_brings_its_model_along(db_
         assert len(await mem.remember_many(items(7), batch_size=3)) == 7
         assert await mem.count() == 7
         assert (await mem.current_space()).dimensions == Letters.dimensions
+
+
+@pytest.mark.parametrize("name", ["dimensions", "id"])
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_model_that_no_space_can_be_of_is_an_error_of_the_first_call(
+    db_dsn: str, name: str, asynchronous: bool
+) -> None:
+    values: list[Any] = [17000, 4001, 0, -1, None, "26", 26.0, True]
+    for value in values if name == "dimensions" else [None, ""]:
+        model = Letters()
+        setattr(model, name, value)
+
+        async def first(model: Letters = model) -> None:
+            async with AsyncRemem(db_dsn, workspace="acme", embedding=model) as client:
+                await client.remember("banana")
+
+        with Remem(db_dsn, workspace="acme", embedding=model) as client:
+            argument = "dimensions" if name == "dimensions" else "name"
+            with pytest.raises(InvalidArgument, match=argument):
+                asyncio.run(first()) if asynchronous else client.remember("banana")
+            with pytest.raises(InvalidArgument, match=argument):
+                client.recall("banana")
+            with pytest.raises(InvalidArgument, match=argument):
+                client.remember_many([{"body": "banana"}])
+    with Remem(db_dsn, workspace="acme", embedding=None) as client:
+        assert client.count() == 0
+
+
+def test_what_the_database_refuses_of_a_model_is_an_error_of_the_first_write(db_dsn: str) -> None:
+    model = Letters()
+    model.descriptor = {"cosine_floor": 3}  # type: ignore[attr-defined]
+    with Remem(db_dsn, workspace="acme", embedding=model) as client:
+        with pytest.raises(InvalidArgument, match="cosine_floor"):
+            client.remember("banana")
+        assert client.count() == 0
+
+
+def test_dimensions_may_be_a_number_of_numpys(db_dsn: str) -> None:
+    model = Letters()
+    model.dimensions = np.int64(26)  # type: ignore[assignment]
+    with Remem(db_dsn, workspace="acme", embedding=model) as client:
+        client.remember("banana")
+        assert client.current_space().dimensions == 26

@@ -248,6 +248,18 @@ def test_a_file_that_was_cut_off_stores_nothing(mem: Remem, lines: list[str]) ->
         assert copy.count() == 0
 
 
+@pytest.mark.parametrize("counts", [5, None, [], "x", {"memory": "3"}, {"memory": None}])
+def test_an_end_without_counts_is_named(mem: Remem, lines: list[str], counts: Any) -> None:
+    other = mem.workspace("other")
+    bad = [*lines[:-1], json.dumps({"type": "end", "counts": counts})]
+    for end in (bad, [*lines[:-1], '{"type": "end"}']):
+        with pytest.raises(InvalidArgument, match=f"line {len(lines)}: .* counts"):
+            other.import_records(end)
+    assert other.count() == 0
+    report = other.import_records(bad, on_error="report")
+    assert report.refused_count == 1
+
+
 @pytest.mark.parametrize("first", ["", "{}", "[]", '{"body": "x"}', '{"type": "memory"}', "x"])
 def test_a_file_without_a_header_is_no_export(mem: Remem, first: str) -> None:
     with pytest.raises(InvalidArgument, match="line 1"):

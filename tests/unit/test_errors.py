@@ -37,7 +37,7 @@ def classes() -> list[type[RememError]]:
 
 def test_every_class_is_exported_and_has_a_sentence_of_its_own() -> None:
     summaries = [c.summary() for c in classes()]
-    assert len(set(summaries)) == len(summaries) == 20
+    assert len(set(summaries)) == len(summaries) == 22
     assert {c.__name__ for c in classes()} <= set(errors.__all__)
 
 
@@ -130,7 +130,7 @@ def test_a_missing_object_in_our_own_statement_means_not_installed(state: str) -
     assert from_psycopg(inside) is None
 
 
-@pytest.mark.parametrize("state", ["08006", "08001", "57P01", "57P02", "57P03"])
+@pytest.mark.parametrize("state", ["08006", "08001", "57P01", "57P02", "57P03", "25P03"])
 def test_a_server_that_went_away_is_unavailable(state: str) -> None:
     assert isinstance(from_psycopg(FromServer(state)), errors.ServerUnavailable)
 
@@ -148,6 +148,19 @@ def test_writing_where_only_reading_is_possible_names_the_primary() -> None:
     assert "primary" in str(error)
 
 
+@pytest.mark.parametrize("state", ["57014", "55P03", "40001", "40P01", "25P04"])
+def test_a_call_that_the_server_broke_off_may_be_made_again(state: str) -> None:
+    error = from_psycopg(FromServer(state))
+    assert isinstance(error, errors.CallAborted)
+    assert "call again" in str(error)
+
+
+def test_a_transaction_that_failed_wants_a_rollback() -> None:
+    error = from_psycopg(FromServer("25P02"))
+    assert isinstance(error, errors.TransactionAborted)
+    assert "roll the transaction back" in str(error)
+
+
 def test_a_refused_connection_is_unavailable() -> None:
     with pytest.raises(psycopg.OperationalError) as caught:
         psycopg.connect("host=/nonexistent-directory dbname=x")
@@ -157,7 +170,7 @@ def test_a_refused_connection_is_unavailable() -> None:
 
 
 @pytest.mark.parametrize(
-    "exc", [pg.QueryCanceled(), pg.UniqueViolation(), psycopg.InterfaceError("closed")]
+    "exc", [pg.DivisionByZero(), pg.UniqueViolation(), psycopg.InterfaceError("closed")]
 )
 def test_what_is_not_remems_is_left_alone(exc: psycopg.Error) -> None:
     assert from_psycopg(exc) is None

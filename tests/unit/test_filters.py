@@ -149,6 +149,10 @@ def test_nesting_is_bounded(opening: str) -> None:
     assert refusal(opening * 5000 + "pinned" + closing * 5000)[0] == 1
 
 
+def test_a_name_of_very_many_parts_is_refused() -> None:
+    assert refusal("metadata" + ".a" * 5000 + " = 1")[0] == 1
+
+
 def test_a_caller_deep_in_its_own_calls_gets_an_error_of_the_same_kind() -> None:
     def deeper(left: int) -> str:
         return deeper(left - 1) if left else compile_where("(" * 20 + "pinned" + ")" * 20)

@@ -173,6 +173,29 @@ def test_a_document_that_holds_no_records_is_refused_with_the_shapes() -> None:
         read("mem0", '[{"id":')
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
+        ('[\n{"memory": ' + "[" * 100_000 + "]" * 100_000 + "}]", "nested too deeply"),
+        ('[{"memory": "x", "score": NaN}]', "NaN is not a JSON number"),
+        ('[\n{"memory": "x", "score": -Infinity}]', "-Infinity is not a JSON number"),
+    ],
+)
+def test_a_document_is_read_as_strictly_as_a_line(text: str, problem: str) -> None:
+    with pytest.raises(InvalidArgument, match=problem):
+        list(records(sources()["mem0"], io.BytesIO(text.encode())))
+
+
+@pytest.mark.parametrize("value", ["[" * 100_000 + "]" * 100_000, "NaN"])
+def test_a_first_line_that_is_refused_is_named(value: str) -> None:
+    lines = f'{{"memory": {value}}}\n{{"id": "b", "memory": "y"}}\n'
+    found = list(records(sources()["mem0"], io.BytesIO(lines.encode())))
+    assert isinstance(found[0][1], InvalidArgument)
+    assert "line 1" in str(found[0][1])
+    assert not isinstance(found[1][1], InvalidArgument)
+
+
 def test_an_empty_file_has_no_records() -> None:
     assert read("mem0", "") == read("mem0", "\n\n") == []
 

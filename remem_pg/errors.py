@@ -156,7 +156,7 @@ class NotFound(RememError):
 
 
 class Conflict(RememError):
-    """The ref is taken by a memory with other content."""
+    """What is there does not allow it: a ref, name or space is taken or in use."""
 
     code = "RM102"
 

@@ -174,7 +174,7 @@ def test_common_words_bring_up_the_rows_that_they_would(db: Connection) -> None:
 
 @pytest.mark.parametrize("filtered", [False, True])
 def test_rows_with_two_of_the_words_that_are_left_are_found(db: Connection, filtered: bool) -> None:
-    """The first look reads the list of the rarest word; only rows with both others beat its rows."""
+    """The first look reads the rarest word's list; only rows with both others beat its rows."""
     documents = [["filler"] for _ in range(20000)]
     for word, start, stop in (("rare", 0, 400), ("second", 1000, 1800), ("third", 1788, 2688)):
         for n in range(start, stop):

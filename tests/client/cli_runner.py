@@ -55,7 +55,9 @@ class Cli:
             for name, value in os.environ.items()
             if not name.startswith("REMEM_") and name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")
         }
-        self.environment = kept | {"REMEM_EMBEDDING": "hash"} | environment
+        # What the developer's own downloads left is no part of a test.
+        own = {"REMEM_EMBEDDING": "hash", "XDG_CACHE_HOME": "/nonexistent/cache"}
+        self.environment = kept | own | environment
         self.before = ""
         """Python that the process runs before the command."""
         # Only an interpreter that starts looks at these.

@@ -141,7 +141,7 @@ def _dimensions(value: Any) -> int:
         number = 0
     if not 1 <= number <= MAX_DIMENSIONS:
         raise InvalidArgument(
-            detail={"argument": "dimensions", "value": value},
+            detail={"argument": "dimensions", "value": value, "limit": MAX_DIMENSIONS},
             hint=f"an embedding model has 1 to {MAX_DIMENSIONS} dimensions",
         )
     return number
